@@ -1,0 +1,34 @@
+# `make demo` shows the main job on a built-in robot; `make test` installs and passes the tests. Both set everything up.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check bench setup clean
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[bench]'
+	for name in $$($(BIN)/python -m bench); do $(BIN)/python -m bench.$$name --json || exit 1; done
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,logs,learn,view]'
+	@sh .ci/system-packages
+	touch $(READY)
+
+clean:
+	rm -rf .venv build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

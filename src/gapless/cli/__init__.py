@@ -1,0 +1,28 @@
+"""The command line: one file a command; heavy packages load only when a command runs."""
+
+import sys
+
+from gapless.errors import BadInput
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
+    import tyro
+
+    from gapless.cli import robots
+
+    app = tyro.extras.SubcommandApp()
+    app.command(robots.robots)
+    try:
+        app.cli(
+            prog="gapless",
+            description="Measure, explain and close the gap between a simulated robot and the real one.",
+            args=argv,
+            config=(tyro.conf.OmitArgPrefixes,),
+        )
+    except BadInput as error:
+        print(f"gapless: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("gapless: stopped", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,71 @@
+"""What a robot file leaves open: a sentence for each thing that had to be assumed."""
+
+from collections.abc import Iterator
+
+import mujoco
+
+from gapless.robots.model import DEFAULT_CONTROL_DT, ONE_AXIS, has_control_dt
+
+_TRANSMISSIONS = {
+    int(mujoco.mjtTrn.mjTRN_TENDON): "a tendon",
+    int(mujoco.mjtTrn.mjTRN_SITE): "a site",
+    int(mujoco.mjtTrn.mjTRN_BODY): "a body",
+    int(mujoco.mjtTrn.mjTRN_SLIDERCRANK): "a slider-crank",
+}
+
+
+def name_unnamed(spec: mujoco.MjSpec) -> Iterator[str]:
+    """Give every body, joint, geom and actuator a name; a joint or actuator that had none gets a sentence."""
+    for kind, elements in (
+        ("body", spec.bodies),
+        ("joint", spec.joints),
+        ("geom", spec.geoms),
+        ("actuator", spec.actuators),
+    ):
+        taken = {element.name for element in elements}
+        for element in elements:
+            if element.name:
+                continue
+            stem = element.target if kind == "actuator" else f"{element.parent.name}_{kind}"
+            element.name = next(n for n in _candidates(stem or kind) if n not in taken)
+            taken.add(element.name)
+            if kind in ("joint", "actuator"):
+                yield f"{kind} without a name: called {element.name!r}"
+
+
+def _candidates(stem: str) -> Iterator[str]:
+    yield stem
+    number = 2
+    while True:
+        yield f"{stem}_{number}"
+        number += 1
+
+
+def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
+    """What a URDF leaves to the program that reads it; to be asked before compiling, which merges fixed links."""
+    for body in spec.bodies[1:]:
+        if not body.explicitinertial:
+            guess = "inferred from its geometry at 1000 kg/m3" if body.geoms else "taken as massless"
+            yield f"link {body.name!r} has no inertia: {guess}"
+    if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
+        yield "no floating joint: the base is fixed to the world"
+
+
+def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
+    """What the named, compiled model takes for granted."""
+    meant = {joint.name for joint in spec.joints if joint.limited == mujoco.mjtLimited.mjLIMITED_FALSE}
+    for joint in range(model.njnt):
+        name = model.joint(joint).name
+        if model.jnt_type[joint] in ONE_AXIS and not model.jnt_limited[joint] and name not in meant:
+            yield f'joint {name!r} has no limits: it may turn without end (limited="false" would say that it is meant)'
+    for body in range(1, model.nbody):
+        if model.body_jntnum[body] and model.body_mass[body] == 0:
+            yield f"body {model.body(body).name!r} moves without a mass of its own: bodies fixed to it give it one"
+    for actuator in range(model.nactuator):
+        target = _TRANSMISSIONS.get(int(model.actuator_trntype[actuator]))
+        if target:
+            yield f"actuator {model.actuator(actuator).name!r} drives {target}: it is not among the joints"
+    if not model.nactuator:
+        yield "no actuators: joints are passive until gains are given"
+    if not has_control_dt(model):
+        yield f"no numeric control_dt: commands every {DEFAULT_CONTROL_DT} s, rounded to whole physics steps"

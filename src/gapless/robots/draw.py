@@ -1,0 +1,100 @@
+"""Pictures of a robot without a screen: an offscreen render, written as PNG."""
+
+import copy
+import importlib
+import os
+import struct
+import sys
+import zlib
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from gapless.errors import BadInput
+
+_PACKAGES = "on Debian: apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri, or libosmesa6"
+
+
+def draw(
+    model: mujoco.MjModel,
+    path: str | os.PathLike[str],
+    width: int = 960,
+    height: int = 720,
+    keyframe: str = "home",
+) -> None:
+    """Draw the model in a keyframe (where it has one of that name) through its camera "side" (else a default view)."""
+    data = mujoco.MjData(model)
+    key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, keyframe)
+    if key >= 0:
+        mujoco.mj_resetDataKeyframe(model, data, key)
+    mujoco.mj_forward(model, data)
+    write_png(path, render(model, data, width, height))
+
+
+def render(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, camera: str = "side") -> np.ndarray:
+    """One picture of the current state. Shape: (height, width, 3), uint8."""
+    model = copy.copy(model)
+    model.vis.global_.offwidth, model.vis.global_.offheight = width, height
+    if not model.nlight:
+        model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.4, 0.8
+    view = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(model, view)
+    fixed = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, camera)
+    if fixed >= 0:
+        view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, fixed
+    option = mujoco.MjvOption()
+    groups = model.geom_group[model.body_weldid[model.geom_bodyid] != 0]
+    option.geomgroup[3:] = not (groups < 3).any()  # a robot of collision geoms only: show those
+    option.flags[mujoco.mjtVisFlag.mjVIS_INERTIA] = not groups.size  # of no geoms at all: show its inertias
+    scene = mujoco.MjvScene(model, maxgeom=10_000)
+    mujoco.mjv_updateScene(model, data, option, mujoco.MjvPerturb(), view, mujoco.mjtCatBit.mjCAT_ALL, scene)
+    pixels = np.empty((height, width, 3), np.uint8)
+    frame = mujoco.MjrRect(0, 0, width, height)
+    try:
+        screen = _context_class()(width, height)
+        screen.make_current()
+        context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+    except Exception as error:
+        raise BadInput(f"cannot draw, as OpenGL does not start ({error}); {_PACKAGES}") from None
+    mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+    mujoco.mjr_render(frame, scene, context)
+    mujoco.mjr_readPixels(pixels, None, frame, context)
+    context.free()
+    screen.free()
+    return pixels[::-1]
+
+
+def _context_class() -> Any:
+    """The class that opens an offscreen OpenGL context here: what MUJOCO_GL names, else EGL, else OSMesa.
+
+    mujoco reads MUJOCO_GL only when it is first imported, so the choice is made here, where it is never too late.
+    """
+    if sys.platform != "linux" or os.environ.get("MUJOCO_GL"):
+        return mujoco.GLContext
+    for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
+        if find_library(library):
+            return importlib.import_module(f"mujoco.{name}").GLContext
+    raise OSError("neither libEGL nor libOSMesa is installed")
+
+
+def write_png(path: str | os.PathLike[str], pixels: np.ndarray) -> None:
+    """Write an (height, width, 3) uint8 picture, all or nothing."""
+    height, width, _ = pixels.shape
+    rows = np.insert(pixels.reshape(height, width * 3), 0, 0, axis=1).tobytes()  # each row opens with filter 0, none
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits a channel, RGB
+    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 6)) + chunk(b"IEND", b"")
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(png)
+        os.replace(part, target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(f"cannot write {target}: {error.strerror}") from None

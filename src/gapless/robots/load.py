@@ -1,0 +1,67 @@
+"""Load a robot: a built-in name, an MJCF or URDF file, or a robot of MuJoCo Menagerie."""
+
+import os
+from pathlib import Path
+
+import mujoco
+
+from gapless.errors import BadInput, unknown
+from gapless.robots.assumptions import assumptions, name_unnamed, urdf_assumptions
+from gapless.robots.model import RobotModel, has_control_dt
+
+_MODELS = Path(__file__).parent / "models"
+BUILT_IN = ("bench", "arm", "rover", "quadruped", "biped")
+"""The robots that come with Gapless, simplest first."""
+
+MAX_BYTES = 64 * 2**20
+"""Largest model file that is read; a robot description with its meshes beside it is far below [bytes]."""
+
+
+def load(source: str | os.PathLike[str]) -> RobotModel:
+    """Load a robot from a built-in name, a path to an MJCF or URDF file, or `menagerie:NAME`."""
+    text = os.fspath(source)
+    if text in BUILT_IN:
+        return _read(text, text, _MODELS / f"{text}.xml")
+    if text.startswith("menagerie:"):
+        name = text.removeprefix("menagerie:")
+        return _read(name, text, _menagerie(name))
+    path = Path(text)
+    if path.suffix.lower() in (".xml", ".mjcf", ".urdf") or path.exists():
+        return _read(path.stem, text, path)
+    raise BadInput(f"{unknown('robot', text, BUILT_IN)}; it may also be a path to an MJCF or URDF file, or menagerie:NAME")
+
+
+def _read(name: str, source: str, path: Path) -> RobotModel:
+    """Parse and compile one file, with every complaint as a sentence that names it."""
+    if not path.is_file():
+        raise BadInput(f"no robot file {str(path)!r}: give an MJCF or URDF file, or one of {', '.join(BUILT_IN)}")
+    if path.stat().st_size > MAX_BYTES:
+        raise BadInput(
+            f"{path} has {path.stat().st_size / 2**20:.0f} MB, more than the {MAX_BYTES // 2**20} MB of a robot file"
+        )
+    try:
+        spec = mujoco.MjSpec.from_file(str(path))
+        warnings = [*name_unnamed(spec), *(urdf_assumptions(spec) if path.suffix.lower() == ".urdf" else ())]
+        model = spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        complaint = " ".join(str(error).removeprefix("Error: ").split())
+        raise BadInput(f"{path} is not a model that MuJoCo can use: {complaint}") from None
+    if not 0 < model.opt.timestep < 1:
+        raise BadInput(f"{path} has a timestep of {model.opt.timestep} s; expected more than 0 and less than 1 s")
+    if has_control_dt(model) and not 0 < model.numeric("control_dt").data[0] < 10:
+        raise BadInput(f"{path} has a control_dt of {model.numeric('control_dt').data[0]} s; expected 0 to 10 s")
+    return RobotModel(name, source, spec, model, (*warnings, *assumptions(spec, model)))
+
+
+def _menagerie(name: str) -> Path:
+    """The scene of a Menagerie robot; downloads it on first use, or reads it under MENAGERIE_ROOT."""
+    try:
+        import mujoco_menagerie
+    except ImportError:
+        raise BadInput(f"menagerie:{name} needs the package mujoco-menagerie: pip install mujoco-menagerie") from None
+    if name not in mujoco_menagerie.names():
+        raise unknown("Menagerie robot", name, mujoco_menagerie.names())
+    try:
+        return Path(mujoco_menagerie.get(name).xml())
+    except (mujoco_menagerie.MenagerieError, OSError) as error:
+        raise BadInput(f"menagerie:{name} is not here: {error}; offline, set MENAGERIE_ROOT to a copy of it") from None

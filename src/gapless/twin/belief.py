@@ -1,0 +1,260 @@
+"""Belief: what is known about a Space's parameters: a point, a box, a Gaussian or particles."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gapless.errors import BadInput
+from gapless.twin.space import Array, Parameter, Space
+
+MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
+
+
+@dataclass(frozen=True)
+class Point:
+    """Certainty: one value each."""
+
+    space: Space
+    values: Array
+    """Shape: (parameters,)."""
+
+    def __post_init__(self) -> None:
+        self.space.check(self.values)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return np.tile(self.values, (n, 1))
+
+    def mean(self) -> Array:
+        return self.values
+
+    def log_density(self, values: ArrayLike) -> Array:
+        same = np.isclose(np.atleast_2d(values), self.values, rtol=1e-12, atol=0).all(axis=1)
+        return np.where(same, 0.0, -np.inf)
+
+    def narrow(self, by: float) -> Point:
+        return self
+
+
+@dataclass(frozen=True)
+class Box:
+    """Every value between two bounds is as likely, in the scaled space (so a factor is log-uniform)."""
+
+    space: Space
+    low: Array
+    high: Array
+
+    def __post_init__(self) -> None:
+        self.space.check(self.low)
+        self.space.check(self.high)
+        wrong = np.asarray(self.low) > np.asarray(self.high)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise BadInput(f"{self.space.names[i]}: lower bound {self.low[i]:g} is above upper bound {self.high[i]:g}")
+
+    def _ends(self) -> tuple[Array, Array]:
+        return self.space.to_scaled(self.low), self.space.to_scaled(self.high)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        low, high = self._ends()
+        drawn = self.space.from_scaled(low + (high - low) * rng.random((n, len(self.space))))
+        return np.clip(drawn, self.low, self.high)
+
+    def mean(self) -> Array:
+        """The centre of the box in the scaled space."""
+        low, high = self._ends()
+        return self.space.from_scaled((low + high) / 2)
+
+    def log_density(self, values: ArrayLike) -> Array:
+        """Logarithm of the density in the scaled space; directions of zero width are left out."""
+        values = np.atleast_2d(np.asarray(values, float))
+        inside = ((values >= self.low) & (values <= self.high)).all(axis=1)
+        low, high = self._ends()
+        width = high - low
+        return np.where(inside, -np.log(width[width > 0]).sum(), -np.inf)
+
+    def narrow(self, by: float) -> Box:
+        low, high = self._ends()
+        centre, half = (low + high) / 2, (high - low) / 2 * _fraction(by)
+        ends = self.space.from_scaled(centre - half), self.space.from_scaled(centre + half)
+        return Box(self.space, self.space.clip(ends[0]), self.space.clip(ends[1]))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A Gaussian in the scaled space, drawn again where it leaves the bounds."""
+
+    space: Space
+    centre: Array
+    """Mean in the scaled space. Shape: (parameters,)."""
+    covariance: Array
+    """Covariance in the scaled space. Shape: (parameters, parameters)."""
+
+    def __post_init__(self) -> None:
+        k = len(self.space)
+        if np.shape(self.centre) != (k,) or np.shape(self.covariance) != (k, k):
+            raise BadInput(f"a Gaussian over {k} parameters needs a mean of {k} and a covariance of {k} x {k} numbers")
+        if not (np.isfinite(self.centre).all() and np.isfinite(self.covariance).all()):
+            raise BadInput("a Gaussian needs finite numbers")
+        if not np.allclose(self.covariance, np.transpose(self.covariance), atol=1e-9):
+            raise BadInput("a Gaussian's covariance must be symmetric")
+        if np.linalg.eigvalsh(self.covariance).min() < -1e-9 * max(1.0, float(np.abs(self.covariance).max())):
+            raise BadInput("a Gaussian's covariance has a negative eigenvalue")
+        self.space.check(self.mean())
+
+    @cached_property
+    def _root(self) -> Array:
+        w, v = np.linalg.eigh(self.covariance)
+        return v * np.sqrt(np.maximum(w, 0))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        out = np.empty((n, len(self.space)))
+        todo = np.arange(n)
+        for _ in range(20):
+            out[todo] = self.space.from_scaled(self.centre + rng.standard_normal((len(todo), len(self.centre))) @ self._root.T)
+            outside = ((out[todo] < self.space.low) | (out[todo] > self.space.high)).any(axis=1)
+            todo = todo[outside]
+            if not len(todo):
+                return out
+        return self.space.clip(out)  # bounds so tight that 20 draws missed them
+
+    def mean(self) -> Array:
+        return self.space.from_scaled(self.centre)
+
+    def log_density(self, values: ArrayLike) -> Array:
+        """Logarithm of the density in the scaled space, not normalised for the bounds; directions of no width are left out."""
+        off = self.space.to_scaled(np.atleast_2d(np.asarray(values, float))) - self.centre
+        w, v = np.linalg.eigh(self.covariance)
+        free = w > 1e-14 * max(float(w.max(initial=0.0)), 1e-300)
+        along = off @ v
+        dist = (along[:, free] ** 2 / w[free]).sum(axis=1)
+        pinned = (np.abs(along[:, ~free]) > 1e-6).any(axis=1)
+        log_norm = 0.5 * (np.log(w[free]).sum() + free.sum() * math.log(2 * math.pi))
+        return np.where(pinned, -np.inf, -0.5 * dist - log_norm)
+
+    def narrow(self, by: float) -> Gaussian:
+        return dataclasses.replace(self, covariance=self.covariance * _fraction(by) ** 2)
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Weighted samples."""
+
+    space: Space
+    values: Array
+    """Shape: (particles, parameters)."""
+    weights: Array
+    """Shape: (particles,); they sum to 1."""
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.values) != 2 or len(self.values) != len(self.weights) or not len(self.weights):
+            raise BadInput("particles need at least one row of values and as many weights as rows")
+        if np.min(self.weights) < 0 or not math.isclose(float(np.sum(self.weights)), 1.0, rel_tol=1e-6):
+            raise BadInput("particle weights must not be negative and must sum to 1")
+        self.space.check(self.values)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return self.values[rng.choice(len(self.values), size=n, p=self.weights / np.sum(self.weights))]
+
+    def _scaled(self) -> tuple[Array, Array]:
+        scaled = self.space.to_scaled(self.values)
+        return scaled, self.weights @ scaled
+
+    def mean(self) -> Array:
+        return self.space.from_scaled(self._scaled()[1])
+
+    def log_density(self, values: ArrayLike) -> Array:
+        """Logarithm of a Gaussian kernel density in the scaled space, with Scott's bandwidth per parameter."""
+        scaled, mean = self._scaled()
+        k = len(self.space)
+        effective = 1.0 / float(np.sum(self.weights**2))
+        spread = np.sqrt(self.weights @ (scaled - mean) ** 2)
+        width = np.maximum(spread * effective ** (-1.0 / (k + 4)), 1e-6)
+        off = (self.space.to_scaled(np.atleast_2d(np.asarray(values, float)))[:, None] - scaled) / width
+        kernel = -0.5 * (off**2).sum(axis=2) - np.log(width).sum() - k / 2 * math.log(2 * math.pi)
+        top = kernel.max(axis=1, keepdims=True)
+        return top[:, 0] + np.log(np.exp(kernel - top) @ self.weights)
+
+    def narrow(self, by: float) -> Particles:
+        scaled, mean = self._scaled()
+        closer = self.space.from_scaled(mean + (scaled - mean) * _fraction(by))
+        return dataclasses.replace(self, values=self.space.clip(closer))
+
+
+Belief = Point | Box | Gaussian | Particles
+_KINDS: Mapping[str, type[Point] | type[Box] | type[Gaussian] | type[Particles]] = {
+    "point": Point,
+    "box": Box,
+    "gaussian": Gaussian,
+    "particles": Particles,
+}
+
+
+def within_tolerance(space: Space) -> Box:
+    """The box of values that are no news: nominal plus and minus each parameter's tolerance."""
+    return Box(space, space.clip(space.nominal - space.tolerance), space.clip(space.nominal + space.tolerance))
+
+
+def save(belief: Belief, path: str | os.PathLike[str]) -> None:
+    """Write a belief as JSON, whole or not at all."""
+    kind = next(k for k, cls in _KINDS.items() if isinstance(belief, cls))
+    numbers = {f.name: np.asarray(getattr(belief, f.name)).tolist() for f in dataclasses.fields(belief)[1:]}
+    text = json.dumps(
+        {
+            "format": "gapless belief 1",
+            "kind": kind,
+            "parameters": [dataclasses.asdict(p) for p in belief.space.parameters],
+            "fixed": dict(belief.space.fixed),
+            **numbers,
+        },
+        indent=1,
+        allow_nan=False,
+    )
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def load(path: str | os.PathLike[str]) -> Belief:
+    """Read a belief written by `save`; every fault is one sentence that names the file."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise BadInput(f"{path}: larger than {MAX_FILE // 2**20} MB, which is no belief")
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not valid JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or data.get("kind") not in _KINDS:
+        raise BadInput(f"{path}: not a belief file (expected format 'gapless belief 1' and a kind of {', '.join(_KINDS)})")
+    cls = _KINDS[data["kind"]]
+    try:
+        space = Space(tuple(_parameter(p) for p in data["parameters"]), {str(k): float(v) for k, v in data["fixed"].items()})
+        arrays = [np.array(data[f.name], dtype=float) for f in dataclasses.fields(cls)[1:]]
+        return cls(space, *arrays)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(f"{path}: {type(error).__name__} in the belief: {error}") from None
+
+
+def _parameter(data: Mapping[str, Any]) -> Parameter:
+    return Parameter(**{**data, "members": tuple(data.get("members", ()))})
+
+
+def _fraction(by: float) -> float:
+    if not 0 <= by <= 1:
+        raise BadInput(f"a belief is narrowed by a fraction from 0 to 1, not {by:g}")
+    return by

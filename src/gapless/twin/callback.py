@@ -1,0 +1,224 @@
+"""Friction that depends on speed, load and angle: a compiled `mjcb_control` that sets each joint's dry friction every step.
+
+Its per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them. The callback does nothing to
+joints (or models) that are not marked there, so it can stay installed while other models run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import mujoco
+
+from gapless.errors import BadInput
+
+LEAST = 1e-9  # Nm: the smallest dry friction that still makes a constraint row
+COLUMNS = 8  # stribeck, stribeck_speed, load, load2, angle, angle2, home angle, mark
+HOME, MARK = 6, 7
+MARKED = 0.6180339887  # in the last column: this joint's friction is ours
+
+
+def prepare(spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
+    """Mark joints (name to home angle [rad]) in a spec and make room for their parameters."""
+    before = max(0, spec.nuser_jnt)
+    spec.nuser_jnt = before + COLUMNS
+    for name, angle in home.items():
+        joint = spec.joint(name)
+        user = list(joint.userdata)[:before]
+        joint.userdata = user + [0.0] * (before - len(user)) + [0.0, 0.1, 0.0, 0.0, 0.0, 0.0, angle, MARKED]
+        joint.frictionloss = max(float(joint.frictionloss), LEAST)
+    # islands copy the friction before the callback runs
+    spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
+
+
+def slot(model: mujoco.MjModel) -> int:
+    """The first of the callback's columns in `jnt_user`."""
+    return int(model.nuser_jnt) - COLUMNS
+
+
+def needed(model: mujoco.MjModel) -> bool:
+    """Whether a model has joints marked for the callback."""
+    return bool(model.nuser_jnt >= COLUMNS and (model.jnt_user[:, -1] == MARKED).any())
+
+
+def install() -> None:
+    """Install the callback in this process. Call it before stepping a twin saved with `Friction(full=True)`."""
+    ours = _compiled()
+    now = mujoco.get_mjcb_control()
+    if now is not None and now != _installed.get("object"):
+        raise BadInput("another mjcb_control is installed, and speed- or load-dependent friction needs that place: remove it")
+    if now is None:
+        _installed["object"] = ours.ctypes
+        mujoco.set_mjcb_control(ours.ctypes)
+
+
+_installed: dict[str, Any] = {}  # what was handed to the engine, kept alive
+
+
+@functools.cache
+def _compiled() -> Any:
+    """The callback, compiled on first use (about a second)."""
+    import numba
+    from numba import carray, cfunc, types
+
+    model_at, data_at = _offsets("mjModel"), _offsets("mjData")
+    n_jnt, n_user, user_at = model_at["njnt"], model_at["nuser_jnt"], model_at["jnt_user"]
+    dof_at, qpos_adr_at, dof_joint_at = model_at["jnt_dofadr"], model_at["jnt_qposadr"], model_at["dof_jntid"]
+    loss_at, n_v = model_at["dof_frictionloss"], model_at["nv"]
+    ne_at, nf_at, type_at, id_at = data_at["ne"], data_at["nf"], data_at["efc_type"], data_at["efc_id"]
+    efc_at, qpos_at, qvel_at, torque_at = (
+        data_at["efc_frictionloss"],
+        data_at["qpos"],
+        data_at["qvel"],
+        data_at["qfrc_actuator"],
+    )
+    friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
+    actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
+    read_size = _reader(numba, types.int64)
+    read_int = _reader(numba, types.int32)
+    numbers, integers = _array_reader(numba, carray, types.float64), _array_reader(numba, carray, types.int32)
+
+    @cfunc(types.void(types.voidptr, types.voidptr))
+    def friction(m, d):  # type: ignore[no-untyped-def]
+        columns = read_size(m, n_user)
+        if columns < COLUMNS:
+            return
+        n = read_size(m, n_jnt)
+        user = numbers(m, user_at, n * columns)
+        nv = read_size(m, n_v)
+        dof_joint, loss = integers(m, dof_joint_at, nv), numbers(m, loss_at, nv)
+        qpos_adr = integers(m, qpos_adr_at, n)
+        first, count = read_int(d, ne_at), read_int(d, nf_at)
+        kind, dof = integers(d, type_at, first + count), integers(d, id_at, first + count)
+        limit = numbers(d, efc_at, first + count)
+        actuated = False
+        for row in range(first, first + count):
+            if kind[row] != friction_dof:
+                continue
+            v = dof[row]
+            j = dof_joint[v]
+            at = (j + 1) * columns - COLUMNS
+            if user[at + MARK] != MARKED:
+                continue
+            total = loss[v]
+            if user[at] != 0.0:
+                ratio = numbers(d, qvel_at, nv)[v] / user[at + 1]
+                total += user[at] * math.exp(-ratio * ratio)
+            if user[at + 2] != 0.0 or user[at + 3] != 0.0:
+                if not actuated:  # actuator forces of this very step, which the engine computes after this callback
+                    actuate(m, d)
+                    actuated = True
+                load = abs(numbers(d, torque_at, nv)[v])
+                total += user[at + 2] * load + user[at + 3] * load * load
+            if user[at + 4] != 0.0 or user[at + 5] != 0.0:
+                off = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[at + HOME]
+                total += user[at + 4] * off + user[at + 5] * off * off
+            limit[row] = max(total, LEAST)
+
+    del dof_at
+    return friction
+
+
+def _reader(numba: Any, kind: Any) -> Any:
+    """A compiled function that reads one value of a kind at an offset into a struct."""
+    from numba import carray, types
+
+    pointer = _cast(numba)
+
+    @numba.njit(inline="always")
+    def read(base, offset):  # type: ignore[no-untyped-def]
+        return carray(pointer(base, offset), 1, dtype=kind)[0]
+
+    del types
+    return read
+
+
+def _array_reader(numba: Any, carray: Any, kind: Any) -> Any:
+    """A compiled function that follows a pointer at an offset into a struct to an array of a kind."""
+    from numba import types
+
+    pointer = _cast(numba)
+
+    @numba.njit(inline="always")
+    def read(base, offset, size):  # type: ignore[no-untyped-def]
+        address = carray(pointer(base, offset), 1, dtype=types.int64)[0]
+        return carray(pointer(address, 0), size, dtype=kind)
+
+    return read
+
+
+def _cast(numba: Any) -> Any:
+    """An intrinsic that makes a pointer from an address (or another pointer) and an offset in bytes."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def pointer(typingctx, base, offset):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            value, by = args
+            if not isinstance(signature.args[0], types.Integer):
+                value = builder.ptrtoint(value, cgutils.intp_t)
+            by = context.cast(builder, by, signature.args[1], types.intp)
+            return builder.inttoptr(builder.add(value, by), cgutils.voidptr_t)
+
+        return types.voidptr(base, offset), codegen
+
+    return pointer
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """MuJoCo's own shared library, already loaded by the bindings."""
+    import glob
+    import os
+
+    found = glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "libmujoco.*"))
+    if not found:
+        raise BadInput("MuJoCo's shared library was not found beside its Python package; reinstall mujoco")
+    lib = ctypes.CDLL(found[0])
+    lib.mj_fwdActuation.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    lib.mj_fwdActuation.restype = None
+    lib._mjPRIVATE__set_xml_precision.argtypes = [ctypes.c_int]
+    return lib
+
+
+@functools.cache
+def _offsets(struct: str) -> dict[str, int]:
+    """Byte offset of each field of one of MuJoCo's structs, by the C layout rules."""
+    from mujoco.introspect import structs
+
+    return _place(structs.STRUCTS[struct].fields)[0]
+
+
+def _place(fields: Any) -> tuple[dict[str, int], int, int]:
+    """Offsets of a struct's fields, its size and its alignment."""
+    at, widest, out = 0, 1, {}
+    for f in fields:
+        size, align = _layout(f.type)
+        at = -(-at // align) * align
+        out[f.name] = at
+        at, widest = at + size, max(widest, align)
+    return out, -(-at // widest) * widest, widest
+
+
+def _layout(kind: Any) -> tuple[int, int]:
+    """Size and alignment of a C type as MuJoCo's introspection describes it."""
+    from mujoco.introspect import structs
+
+    name = str(kind)
+    if name.endswith("*"):
+        return 8, 8
+    if name.endswith("]"):
+        size, align = _layout(kind.inner_type)
+        return size * math.prod(kind.extents), align
+    if hasattr(kind, "fields"):
+        return _place(kind.fields)[1:]
+    if name in structs.STRUCTS:
+        return _place(structs.STRUCTS[name].fields)[1:]
+    size = {"int": 4, "float": 4, "mjtBool": 1, "mjtByte": 1}.get(name, 8)  # the rest: mjtNum, mjtSize, size_t, pointers
+    return size, size

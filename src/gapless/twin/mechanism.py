@@ -1,0 +1,161 @@
+"""What a mechanism is: it installs itself into the model, names its parameters, and writes their values into model fields.
+
+The smallest one, whole:
+
+    @dataclass(frozen=True)
+    class Armature:
+        joints: str = "*"
+
+        def install(self, spec): ...                       # nothing to add to the model
+
+        def bind(self, model):
+            drives = driven(model, self.joints)
+            dofs = [d.dof for d in drives]
+            parameters = [factor(f"armature.inertia/{d.name}", model.dof_armature[d.dof], ...) for d in drives]
+
+            def apply(fields, values):                     # fields and values have a leading axis of worlds
+                fields["dof_armature"][:, dofs] = values["armature.inertia"]
+
+            return Bound(parameters, apply)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+import mujoco
+import numpy as np
+
+from gapless.errors import BadInput, unknown
+from gapless.twin.space import Array, Parameter
+
+
+class ValueBlocks(dict[str, Array]):
+    """Quantity (`friction.coulomb`) to its values; a quantity of no joint at all has no columns.
+
+    Shape of each: (n, number of joints or links).
+    """
+
+    def __init__(self, blocks: Mapping[str, Array], n: int):
+        super().__init__(blocks)
+        self.n = n
+
+    def __missing__(self, quantity: str) -> Array:
+        return np.zeros((self.n, 0))
+
+
+Values = ValueBlocks
+
+
+class Fields(dict[str, Array]):
+    """Model and path fields of n worlds: each starts as the model's own values and is written in place.
+
+    Keys are MjModel field names (`dof_damping`), `opt.` fields of MjOption, and `path.` fields of the command and sensor
+    path (see `gapless.worlds.path`). Shape of each: (n, ...).
+    """
+
+    def __init__(self, base: Mapping[str, Array] | Callable[[str], Array], n: int):
+        super().__init__()
+        self._base = base if callable(base) else base.__getitem__
+        self.n = n
+
+    def __missing__(self, name: str) -> Array:
+        base = np.asarray(self._base(name), float)
+        self[name] = np.broadcast_to(base, (self.n, *base.shape)).copy()
+        return self[name]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A mechanism bound to a compiled model."""
+
+    parameters: Sequence[Parameter]
+    apply: Callable[[Fields, Values], None]
+    """Write values into fields, in place. Called in the order of the mechanisms, from the model's own values each time."""
+
+
+class Mechanism(Protocol):
+    """One physical cause of mismatch; a frozen dataclass in a file of its own."""
+
+    def install(self, spec: mujoco.MjSpec) -> None:
+        """Add to the model what the mechanism needs there: joints, history buffers, solver settings."""
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        """Name the parameters and say how they are written."""
+
+
+SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+_ON_JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+
+
+@dataclass(frozen=True)
+class Drive:
+    """An actuator with one control and the hinge or slide joint it moves."""
+
+    name: str
+    """The joint's name."""
+    actuator: int
+    joint: int
+    dof: int
+    qpos: int
+
+
+def drives(model: mujoco.MjModel) -> list[Drive]:
+    """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
+    out: list[Drive] = []
+    for a in range(model.nactuator):
+        if int(model.actuator_trntype[a]) not in _ON_JOINT or model.actuator_ctrlnum[a] != 1:
+            continue
+        j = int(model.actuator_trnid[a, 0])
+        scalar = int(model.jnt_type[j]) in SCALAR
+        if scalar and all(d.joint != j for d in out):
+            out.append(Drive(model.joint(j).name, a, j, int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j])))
+    return out
+
+
+def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
+    """The driven joints that a pattern matches; a joint that exists but has no actuator is an error of its own."""
+    found = drives(model)
+    hits = [d for d in found if fnmatchcase(d.name, pattern)]
+    if hits or (pattern == "*" and not found):
+        return hits
+    every = [model.joint(j).name for j in range(model.njnt)]
+    if any(fnmatchcase(n, pattern) for n in every):
+        raise BadInput(
+            f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with one: "
+            + (", ".join(d.name for d in found) or "none")
+        )
+    raise unknown("joint", pattern, [d.name for d in found])
+
+
+def spec_joint(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:
+    """The driven joints of a spec that a pattern matches, with the errors of `driven`."""
+    return [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
+
+
+def is_position_servo(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the control is a position target: an affine servo or a DC motor with a position input."""
+    if is_dc_motor(model, actuator):
+        return bool(model.actuator_ctrlspec[actuator] & int(mujoco.mjtCtrlInput.mjINPUT_POS))
+    return bool(
+        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
+        and model.actuator_biasprm[actuator, 1] < 0
+    )
+
+
+def is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the control is a velocity target."""
+    return bool(
+        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
+        and model.actuator_biasprm[actuator, 1] == 0
+        and model.actuator_biasprm[actuator, 2] < 0
+    )
+
+
+def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_DCMOTOR)

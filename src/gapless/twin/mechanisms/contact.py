@@ -1,0 +1,88 @@
+"""Contact: grip, stiffness and damping of whatever touches, the slope of the ground, a step in the way."""
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.space import Array, amount, factor
+
+STEP = "gapless_step"
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Coulomb friction of all contacts, their stiffness and damping as factors of the model's (1 = as modelled).
+
+    A slope tilts gravity, which on a flat floor is the same physics at no cost; the IMU path knows the tilt. A step is a
+    box across the robot's way at `step_at` metres ahead of the world's origin; its height is the parameter.
+    """
+
+    step_at: float | None = None
+
+    def install(self, spec: mujoco.MjSpec) -> None:
+        if self.step_at is None:
+            return
+        body = spec.worldbody.add_body(name=STEP, pos=[self.step_at + 2.0, 0, -0.5])
+        floor = next((g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_PLANE), None)
+        body.add_geom(
+            name=STEP,
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[2.0, 4.0, 0.5],
+            contype=floor.contype if floor else 1,
+            conaffinity=floor.conaffinity if floor else 1,
+            friction=floor.friction if floor else [1, 0.005, 0.0001],
+        )
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        geoms = np.flatnonzero((model.geom_contype | model.geom_conaffinity) != 0)
+        parameters = []
+        grip = _grip(model, geoms) if len(geoms) else 1.0
+        if len(geoms):
+            parameters = [
+                factor("contact.friction", grip, 1.5, 0.1, "", span=10.0),
+                factor("contact.stiffness", 1.0, 3.0, 0.3, "", span=10.0),
+                factor("contact.damping", 1.0, 2.0, 0.2, "", span=10.0),
+            ]
+        floating = bool(np.any(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE))
+        if floating:
+            parameters += [amount(f"contact.slope_{a}", 0.0, 0.05, 0.005, "rad", -0.6, 0.6) for a in ("roll", "pitch")]
+        if self.step_at is not None:
+            parameters.append(amount("contact.step", 0.0, 0.03, 0.002, "m", 0.0, 0.5))
+        gravity = float(np.linalg.norm(model.opt.gravity))
+
+        def apply(fields: Fields, values: Values) -> None:
+            if len(geoms):
+                fields["geom_friction"][:, geoms, 0] *= values["contact.friction"] / grip
+                fields["geom_solref"][:, geoms] = _solref(
+                    fields["geom_solref"][:, geoms], values["contact.stiffness"], values["contact.damping"]
+                )
+            if floating:
+                roll, pitch = values["contact.slope_roll"][:, 0], values["contact.slope_pitch"][:, 0]
+                fields["path.slope_roll"][:], fields["path.slope_pitch"][:] = roll, pitch
+                tilted = np.flatnonzero((roll != 0) | (pitch != 0))
+                if len(tilted):
+                    r, p = roll[tilted], pitch[tilted]
+                    down = np.stack([np.sin(p), -np.sin(r) * np.cos(p), -np.cos(r) * np.cos(p)], axis=-1)
+                    fields["opt.gravity"][tilted] = gravity * down
+            if self.step_at is not None:
+                body = model.body(STEP).id
+                fields["body_pos"][:, body, 2] = values["contact.step"][:, 0] - 0.5
+
+        return Bound(parameters, apply)
+
+
+def _grip(model: mujoco.MjModel, geoms: np.ndarray) -> float:
+    """The sliding friction that the engine would use between floor and robot: the higher priority's, else the larger."""
+    top = geoms[model.geom_priority[geoms] == model.geom_priority[geoms].max()]
+    return float(max(model.geom_friction[top, 0].max(), 0.01))
+
+
+def _solref(solref: Array, stiffness: Array, damping: Array) -> Array:
+    """Scale stiffness and damping of a contact in either of the engine's formats (manual: Solver parameters)."""
+    time, ratio = solref[..., 0], solref[..., 1]
+    direct = np.stack([time * stiffness, ratio * damping], axis=-1)
+    # standard format: damping ~ 1 / time, stiffness ~ 1 / (time ratio)^2
+    standard = np.stack([time / damping, ratio * damping / np.sqrt(stiffness)], axis=-1)
+    return np.where((time <= 0)[..., None], direct, standard)

@@ -1,0 +1,128 @@
+"""Gains: the stiffness and damping of the drive's own position or velocity loop."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import mujoco
+import numpy as np
+
+from gapless.errors import unknown
+from gapless.twin.mechanism import (
+    Bound,
+    Drive,
+    Fields,
+    Values,
+    driven,
+    drives,
+    is_dc_motor,
+    is_position_servo,
+    is_velocity_servo,
+)
+from gapless.twin.space import Parameter, amount, factor
+
+KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Proportional and derivative gain of each servo [Nm/rad, Nms/rad].
+
+    A model that takes torque but whose robot closes a position loop in the drive needs the drive's gains stated:
+    `Gains(kp={"*": 20.0}, kd={"*": 1.5})` turns its torque actuators into servos. Firmware counts become SI by `unit`: a
+    Feetech servo at P = 16 is `Gains(kp={"*": 16}, unit=1.11)` where one count is 1.11 Nm/rad.
+    """
+
+    joints: str = "*"
+    kp: Mapping[str, float] = field(default_factory=dict)
+    """Joint pattern to proportional gain, in firmware units."""
+    kd: Mapping[str, float] = field(default_factory=dict)
+    unit: float = 1.0
+    """What one firmware unit is in Nm/rad (and Nms/rad)."""
+    quantum: float = 0.0
+    """The step to which the firmware rounds a position command [rad]."""
+
+    def install(self, spec: mujoco.MjSpec) -> None:
+        if not self.kp and not self.kd:
+            return
+        model = spec.copy().compile()
+        names = [d.name for d in drives(model)]
+        for given in (self.kp, self.kd):
+            for pattern in given:
+                if not any(fnmatchcase(n, pattern) for n in names):
+                    raise unknown("joint", pattern, names)
+        for d in driven(model, self.joints):
+            kp, kd = _lookup(self.kp, d.name), _lookup(self.kd, d.name)
+            if kp is None and kd is None:
+                continue
+            now_kp, now_kd = _read(model, d) if is_position_servo(model, d.actuator) else (0.0, 0.0)
+            _make_servo(
+                spec.actuators[d.actuator],
+                model,
+                d,
+                now_kp if kp is None else kp * self.unit,
+                now_kd if kd is None else kd * self.unit,
+            )
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        position = [d for d in driven(model, self.joints) if is_position_servo(model, d.actuator)]
+        velocity = [d for d in driven(model, self.joints) if is_velocity_servo(model, d.actuator)]
+        gains = [_read(model, d) for d in position]
+        parameters: list[Parameter] = []
+        parameters += [
+            factor(f"gains.kp/{d.name}", kp, 1.5, 0.05, "Nm/rad", span=300.0)
+            for d, (kp, _) in zip(position, gains, strict=True)
+        ]
+        kds = {d.name: (kd, kp) for d, (kp, kd) in zip(position, gains, strict=True)}
+        kds |= {d.name: (-model.actuator_biasprm[d.actuator, 2], 0.0) for d in velocity}
+        for name, (kd, kp) in kds.items():
+            parameters.append(
+                factor(f"gains.kd/{name}", kd, 1.5, 0.05, "Nms/rad", span=300.0)
+                if kd > 0
+                else amount(f"gains.kd/{name}", 0.0, 0.05 * kp, 0.002 * kp, "Nms/rad", 0.0, kp)
+            )
+        dc = [i for i, d in enumerate(position) if is_dc_motor(model, d.actuator)]
+        affine = [i for i in range(len(position)) if i not in dc]
+        act = np.array([d.actuator for d in position], dtype=int)
+        speed = [d.actuator for d in velocity]
+        joints = [i for i, d in enumerate(drives(model)) if d in position]
+
+        def apply(fields: Fields, values: Values) -> None:
+            kd = values["gains.kd"] if kds else np.zeros((fields.n, 0))
+            if affine:
+                kp = values["gains.kp"][:, affine]
+                fields["actuator_gainprm"][:, act[affine], 0] = kp
+                fields["actuator_biasprm"][:, act[affine], 1] = -kp
+                fields["actuator_biasprm"][:, act[affine], 2] = -kd[:, affine]
+            if dc:
+                fields["actuator_gainprm"][:, act[dc], KP] = values["gains.kp"][:, dc]
+                fields["actuator_gainprm"][:, act[dc], KD] = kd[:, dc]
+            if speed:
+                fields["actuator_gainprm"][:, speed, 0] = kd[:, len(position) :]
+                fields["actuator_biasprm"][:, speed, 2] = -kd[:, len(position) :]
+            if self.quantum:
+                fields["path.quantum_cmd"][:, joints] = self.quantum
+
+        return Bound(parameters, apply)
+
+
+def _lookup(given: Mapping[str, float], name: str) -> float | None:
+    return next((float(v) for pattern, v in given.items() if fnmatchcase(name, pattern)), None)
+
+
+def _read(model: mujoco.MjModel, d: Drive) -> tuple[float, float]:
+    """kp and kd of a position servo."""
+    if is_dc_motor(model, d.actuator):
+        return float(model.actuator_gainprm[d.actuator, KP]), float(model.actuator_gainprm[d.actuator, KD])
+    return float(model.actuator_gainprm[d.actuator, 0]), float(-model.actuator_biasprm[d.actuator, 2])
+
+
+def _make_servo(actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, kp: float, kd: float) -> None:
+    """Make an actuator a position servo; the range of a torque command becomes the torque limit."""
+    torque = not is_position_servo(model, d.actuator) and model.actuator_ctrllimited[d.actuator]
+    if torque:
+        actuator.forcerange = model.actuator_ctrlrange[d.actuator] * model.actuator_gainprm[d.actuator, 0]
+        actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+        actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_FALSE
+        actuator.ctrlrange = [0, 0]
+    actuator.set_to_position(kp=kp, kv=kd)

@@ -1,0 +1,148 @@
+"""Inertia: mass, centre of mass and inertia tensor of each link, and a payload; physical for every value.
+
+A link is physical when its mass is positive and its second moments about the centre of mass, S = tr(I)/2 1 - I, form a
+positive semi-definite matrix (Wensing, Kim, Slotine 2018). Here S = m C (S0 / m0) C' with C lower triangular and the
+logarithms of its diagonal as parameters (the log-Cholesky form of Rucker and Wensing 2022, relative to the model's own
+tensor), so any parameters at all give a link that could be built.
+"""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import mujoco
+import numpy as np
+
+from gapless.errors import unknown
+from gapless.twin.mechanism import Bound, Fields, Values, drives
+from gapless.twin.space import Array, Parameter, amount, factor
+
+TENSOR = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (1, 0), "xz": (2, 0), "yz": (2, 1)}
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Mass [kg] and centre of mass [m, in the link's frame] of links, their tensors where asked for, and a payload [kg]."""
+
+    links: str = "*"
+    tensor: str = ""
+    """Pattern of the links whose inertia tensor is uncertain too: `tensor_xx` ... are logarithms of stretch along the
+    link's axes (0.1 is 10 % longer), `tensor_xy` ... are shears; all 0 in the model."""
+    payload: str | None = None
+    """The body that carries the payload, at its origin; the floating base, or else the last driven link."""
+
+    def install(self, spec: mujoco.MjSpec) -> None:
+        pass
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        names = [model.body(b).name for b in range(model.nbody)]
+        moving = [b for b in range(1, model.nbody) if model.body_mass[b] > 0 and model.body_weldid[b] > 0]
+        links = _pick(self.links, moving, names)
+        tensors = _pick(self.tensor, moving, names) if self.tensor else []
+        carrier = _carrier(model, self.payload, names)
+        parameters: list[Parameter] = []
+        parameters += [factor(f"inertia.mass/{names[b]}", float(model.body_mass[b]), 1.2, 0.03, "kg", span=5.0) for b in links]
+        for i, axis in enumerate("xyz"):
+            for b in links:
+                size = _size(model, b)
+                at = float(model.body_ipos[b, i])
+                parameters.append(
+                    amount(f"inertia.com_{axis}/{names[b]}", at, 0.2 * size, 0.03 * size, "m", at - 2 * size, at + 2 * size)
+                )
+        for key in TENSOR:
+            parameters += [amount(f"inertia.tensor_{key}/{names[b]}", 0.0, 0.1, 0.02, "", -1.0, 1.0) for b in tensors]
+        weight = float(model.body_subtreemass[carrier])
+        parameters.append(amount("inertia.payload", 0.0, 0.1 * weight, 0.01 * weight, "kg", 0.0, 2 * weight))
+
+        def apply(fields: Fields, values: Values) -> None:
+            mass, ipos, inertia = fields["body_mass"], fields["body_ipos"], fields["body_inertia"]
+            ratio = values["inertia.mass"] / mass[:, links]
+            mass[:, links] = values["inertia.mass"]
+            inertia[:, links] *= ratio[:, :, None]
+            for i, axis in enumerate("xyz"):
+                ipos[:, links, i] = values[f"inertia.com_{axis}"]
+            for column, b in enumerate(tensors):
+                stretch = np.stack([values[f"inertia.tensor_{key}"][:, column] for key in TENSOR], axis=-1)
+                _stretch(fields, b, stretch)
+            if np.any(values["inertia.payload"]):
+                _load(fields, carrier, values["inertia.payload"][:, 0])
+
+        return Bound(parameters, apply)
+
+
+def second_moments(inertia: Array) -> Array:
+    """Principal second moments from principal inertias; none is negative for a body that can exist. Shape: (..., 3)."""
+    return inertia.sum(axis=-1, keepdims=True) / 2 - inertia
+
+
+def _pick(pattern: str, moving: list[int], names: list[str]) -> list[int]:
+    hits = [b for b in moving if fnmatchcase(names[b], pattern)]
+    if not hits and pattern != "*":
+        raise unknown("link", pattern, [names[b] for b in moving])
+    return hits
+
+
+def _carrier(model: mujoco.MjModel, payload: str | None, names: list[str]) -> int:
+    if payload is not None:
+        if payload not in names[1:]:
+            raise unknown("link", payload, names[1:])
+        return names.index(payload)
+    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
+    if len(free):
+        return int(model.jnt_bodyid[free[0]])
+    found = drives(model)
+    return int(model.jnt_bodyid[found[-1].joint]) if found else model.nbody - 1
+
+
+def _size(model: mujoco.MjModel, body: int) -> float:
+    """A length typical of the link: its largest radius of gyration."""
+    return float(np.sqrt(model.body_inertia[body].max() / model.body_mass[body]))
+
+
+def _stretch(fields: Fields, body: int, log_cholesky: Array) -> None:
+    """Deform the mass of a link by a lower triangular matrix in the frame of the link. Worlds at zero keep their bits."""
+    rows = np.flatnonzero(log_cholesky.any(axis=1))
+    if not len(rows):
+        return
+    c = np.zeros((len(rows), 3, 3))
+    for k, (i, j) in enumerate(TENSOR.values()):
+        c[:, i, j] = np.exp(log_cholesky[rows, k]) if i == j else log_cholesky[rows, k]
+    axes = _matrix(fields["body_iquat"][rows, body])
+    moments = second_moments(fields["body_inertia"][rows, body])
+    s = axes @ (moments[:, :, None] * np.swapaxes(axes, 1, 2))
+    _set_moments(fields, rows, body, c @ s @ np.swapaxes(c, 1, 2))
+
+
+def _load(fields: Fields, body: int, payload: Array) -> None:
+    """Add a point mass at the origin of a body."""
+    rows = np.flatnonzero(payload)
+    mass, com, extra = fields["body_mass"][rows, body], fields["body_ipos"][rows, body], payload[rows]
+    total = mass + extra
+    axes = _matrix(fields["body_iquat"][rows, body])
+    moments = second_moments(fields["body_inertia"][rows, body])
+    s = axes @ (moments[:, :, None] * np.swapaxes(axes, 1, 2))
+    # two point masses about their common centre: reduced mass times distance squared
+    s += (mass * extra / total)[:, None, None] * (com[:, :, None] * com[:, None, :])
+    fields["body_mass"][rows, body] = total
+    fields["body_ipos"][rows, body] = com * (mass / total)[:, None]
+    _set_moments(fields, rows, body, s)
+
+
+def _set_moments(fields: Fields, rows: np.ndarray, body: int, s: Array) -> None:
+    moments, axes = np.linalg.eigh(s)
+    axes[:, :, 2] *= np.linalg.det(axes)[:, None]  # right-handed
+    moments = np.maximum(moments, 0.0)
+    fields["body_inertia"][rows, body] = moments.sum(axis=1, keepdims=True) - moments
+    quat = np.empty(4)
+    for row, matrix in zip(rows, axes, strict=True):
+        mujoco.mju_mat2Quat(quat, matrix.ravel())
+        fields["body_iquat"][row, body] = quat
+
+
+def _matrix(quat: Array) -> Array:
+    w, x, y, z = np.moveaxis(quat / np.linalg.norm(quat, axis=-1, keepdims=True), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))

@@ -1,0 +1,132 @@
+"""Motor: how much torque really comes out: strength, limit, torque-speed line, supply voltage, winding heat."""
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.twin.mechanism import Bound, Drive, Fields, Values, driven, is_dc_motor, is_position_servo
+from gapless.twin.mechanisms.gains import KD, KP
+from gapless.twin.space import Parameter, factor
+
+# Places in the parameter arrays of MuJoCo's `dcmotor` actuator.
+R, K, VMAX = 0, 1, 7  # gainprm: winding resistance, motor constant, supply voltage
+THERMAL_RESISTANCE = 2  # dynprm: K/W from winding to ambient
+SUPPLY = 24.0  # V: stands for any supply where only the torque-speed line is known
+
+
+@dataclass(frozen=True)
+class DC:
+    """An electric motor as its data sheet gives it, at the joint (behind the gear)."""
+
+    kt: float
+    """Torque constant [Nm/A], also the back-EMF constant [Vs/rad]."""
+    resistance: float
+    """Of the winding [Ohm]."""
+    voltage: float
+    """Of the supply [V]."""
+    thermal_resistance: float = 0.0
+    """Winding to ambient [K/W]; 0 leaves heating out."""
+    thermal_capacity: float = 0.0
+    """Of the winding [J/K]."""
+    ambient: float = 25.0
+    """[deg C]"""
+
+
+@dataclass(frozen=True)
+class Motor:
+    """Torque that a drive delivers.
+
+    `Motor()`: strength (1 = as modelled) and torque limit. `Motor(no_load_speed=21.0)` adds the torque-speed line: full
+    torque at rest, none at the no-load speed [rad/s]. `Motor(dc=DC(...))` has torque constant, winding resistance, supply
+    voltage and heating instead; its stall torque is kt V / R. The last two need position servos.
+    """
+
+    joints: str = "*"
+    no_load_speed: float | None = None
+    dc: DC | None = None
+
+    def install(self, spec: mujoco.MjSpec) -> None:
+        if self.no_load_speed is None and self.dc is None:
+            return
+        model = spec.copy().compile()
+        for d in driven(model, self.joints):
+            if not is_position_servo(model, d.actuator) or is_dc_motor(model, d.actuator):
+                raise BadInput(f"a torque-speed line needs a position servo on {d.name}; state its gains with Gains(kp, kd)")
+            limit = _limit(model, d)
+            if self.dc is None and not limit:
+                raise BadInput(f"a torque-speed line needs a torque limit on {d.name}: give its actuator a forcerange")
+            _make_dc_motor(spec.actuators[d.actuator], model, d, self.dc, limit, self.no_load_speed or 0.0)
+
+    def bind(self, model: mujoco.MjModel) -> Bound:
+        motors = driven(model, self.joints)
+        act = np.array([d.actuator for d in motors], dtype=int)
+        limited = [i for i, d in enumerate(motors) if _limit(model, d)]
+        parameters = [factor(f"motor.strength/{d.name}", 1.0, 1.2, 0.03, "", span=5.0) for d in motors]
+        parameters += [
+            factor(f"motor.limit/{motors[i].name}", _limit(model, motors[i]), 1.3, 0.05, "Nm", span=5.0) for i in limited
+        ]
+        if self.dc:
+            parameters += self._dc_parameters(self.dc, motors)
+        elif self.no_load_speed:
+            parameters += [factor(f"motor.no_load_speed/{d.name}", self.no_load_speed, 1.3, 0.05, "rad/s") for d in motors]
+        electric = [i for i, d in enumerate(motors) if is_dc_motor(model, d.actuator)]
+        affine = [i for i in range(len(motors)) if i not in electric]
+
+        def apply(fields: Fields, values: Values) -> None:
+            strength = values["motor.strength"]
+            if limited:
+                limit = values["motor.limit"] * strength[:, limited]
+                fields["actuator_forcerange"][:, act[limited]] = np.stack([-limit, limit], axis=-1)
+            if affine:
+                fields["actuator_gainprm"][:, act[affine], 0] *= strength[:, affine]
+                fields["actuator_biasprm"][:, act[affine], :3] *= strength[:, affine, None]
+            if electric:
+                gain = fields["actuator_gainprm"]
+                gain[:, act[electric], KP] *= strength[:, electric]
+                gain[:, act[electric], KD] *= strength[:, electric]
+                if self.dc:
+                    gain[:, act, R] = values["motor.resistance"]
+                    gain[:, act, K] = values["motor.kt"]
+                    gain[:, act, VMAX] = values["motor.voltage"]
+                    if "motor.heating" in values:
+                        fields["actuator_dynprm"][:, act, THERMAL_RESISTANCE] = values["motor.heating"]
+                elif self.no_load_speed:
+                    kt = SUPPLY / values["motor.no_load_speed"]
+                    gain[:, act, K] = kt
+                    gain[:, act, R] = kt * SUPPLY / (values["motor.limit"] * strength)
+
+        return Bound(parameters, apply)
+
+    def _dc_parameters(self, dc: DC, motors: list[Drive]) -> list[Parameter]:
+        named = [("kt", dc.kt, "Nm/A"), ("resistance", dc.resistance, "Ohm"), ("voltage", dc.voltage, "V")]
+        if dc.thermal_resistance:
+            named.append(("heating", dc.thermal_resistance, "K/W"))
+        return [factor(f"motor.{q}/{d.name}", v, 1.3, 0.05, unit, span=5.0) for q, v, unit in named for d in motors]
+
+
+def _limit(model: mujoco.MjModel, d: Drive) -> float:
+    """The actuator's torque limit, or 0 where it has none."""
+    return float(model.actuator_forcerange[d.actuator, 1]) if model.actuator_forcelimited[d.actuator] else 0.0
+
+
+def _make_dc_motor(
+    actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, dc: DC | None, limit: float, speed: float
+) -> None:
+    kt = dc.kt if dc else SUPPLY / speed
+    resistance = dc.resistance if dc else kt * SUPPLY / limit
+    heat = (
+        [dc.thermal_resistance, dc.thermal_capacity, 0, 0.00393, dc.ambient, dc.ambient]
+        if dc and dc.thermal_resistance
+        else [0.0] * 6
+    )
+    kp, kd = float(model.actuator_gainprm[d.actuator, 0]), float(-model.actuator_biasprm[d.actuator, 2])
+    actuator.set_to_dcmotor(
+        motorconst=[kt, kt],
+        resistance=resistance,
+        saturation=[limit, 0, 0],
+        controller=[kp, 0, kd, 0, 0, dc.voltage if dc else SUPPLY],
+        thermal=heat,  # copper: 0.393 % more resistance per K
+        ctrlspec=int(mujoco.mjtCtrlInput.mjINPUT_POS),
+    )

@@ -1,0 +1,162 @@
+"""What the robots report: recorded physics, late, skewed, offset, noisy, rounded, and sometimes not at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput, unknown
+from gapless.twin import Twin
+from gapless.twin.mechanisms.sensors import ACCELEROMETER
+from gapless.twin.space import Array
+from gapless.worlds import path as _path
+
+SIGNALS = ("q", "dq", "tau", "quat", "gyro", "acc")
+
+
+@dataclass(frozen=True)
+class IMU:
+    """Where the IMU sits: the free joint's addresses and the sensor's orientation in the base."""
+
+    qpos: int
+    dof: int
+    quat: Array
+
+
+def imu_of(model: mujoco.MjModel) -> IMU | None:
+    """The IMU of a floating base: the site "imu" on it, else its own frame; None for a fixed base."""
+    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
+    if not len(free):
+        return None
+    j = int(free[0])
+    sites = [s for s in range(model.nsite) if model.site(s).name == "imu" and model.site_bodyid[s] == model.jnt_bodyid[j]]
+    quat = model.site_quat[sites[0]] if sites else np.array([1.0, 0, 0, 0])
+    return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy())
+
+
+class Sense:
+    """Readings of n worlds: a ring of recorded steps, and the path that distorts them."""
+
+    def __init__(self, twin: Twin, n: int, signals: Sequence[str], high: Mapping[str, float]):
+        model = twin.model
+        self._timestep, self._period = model.opt.timestep, twin.control_dt
+        self.imu = imu_of(model)
+        for signal in signals:
+            if signal not in SIGNALS:
+                raise unknown("signal", signal, SIGNALS)
+            if signal in ("quat", "gyro", "acc") and self.imu is None:
+                raise BadInput(f"{twin.name} has a fixed base, so there is no IMU to read {signal!r} from")
+        joints = len(twin.drives)
+        self._gravity = model.opt.gravity.copy()
+        self._qpos = np.array([d.qpos for d in twin.drives], dtype=np.int64)
+        self._dof = np.array([d.dof for d in twin.drives], dtype=np.int64)
+        self._columns: dict[str, tuple[str, NDArray[np.int64]]] = {"q": ("qpos", self._qpos), "dq": ("qvel", self._dof)}
+        self._columns["tau"] = ("qfrc_actuator", self._dof)
+        if self.imu is not None:
+            self._columns["quat"] = ("qpos", np.arange(self.imu.qpos + 3, self.imu.qpos + 7))
+            self._columns["gyro"] = ("qvel", np.arange(self.imu.dof + 3, self.imu.dof + 6))
+        if "acc" in signals:
+            names = [model.sensor(i).name for i in range(model.nsensor)]
+            if ACCELEROMETER not in names:
+                raise BadInput('the signal "acc" needs an accelerometer in the model: add Sensors(accelerometer=True)')
+            at = int(model.sensor(ACCELEROMETER).adr[0])
+            self._columns["acc"] = ("sensordata", np.arange(at, at + 3))
+        self._columns = {s: self._columns[s] for s in signals}
+        late = high.get("latency.observation", 0.0) + joints * high.get("sensors.skew", 0.0)
+        periods = math.ceil(late / twin.control_dt) + 2
+        width = {"qpos": model.nq, "qvel": model.nv, "qfrc_actuator": model.nv, "sensordata": model.nsensordata}
+        self._ring = {f: np.zeros((periods, n, twin.substeps, width[f])) for f, _ in self._columns.values()}
+        self._newest, self._periods = 0, periods
+        self._noisy = "sensors.noise_q" in high
+        self._rank = np.arange(joints)
+        self._drift = np.zeros((n, 3))
+        self._drawn = {s: np.zeros((n, 3 if s == "quat" else len(c))) for s, (_, c) in self._columns.items()}
+        self.readings: dict[str, Array] = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
+
+    def next_period(self) -> dict[str, Array]:
+        """Where the next control period's steps are to be recorded, by field. Shape of each: (n, substeps, width)."""
+        return {f: ring[(self._newest + 1) % self._periods] for f, ring in self._ring.items()}
+
+    def update(self, path: Mapping[str, Array], rng: np.random.Generator) -> None:
+        """Take up the period just recorded and read it. Randomness is drawn for all worlds, whatever happened in any."""
+        self._newest = (self._newest + 1) % self._periods
+        lost: NDArray[np.bool_] | None = None
+        if self._noisy:
+            for drawn in self._drawn.values():
+                rng.standard_normal(out=drawn)
+            if self.imu is not None:
+                step = path["path.drift_gyro"][:, None] * math.sqrt(self._period)
+                self._drift += step * rng.standard_normal(self._drift.shape)
+            lost = rng.random(len(self._drift)) < path["path.frame_drop"]
+        late = path["path.observation"] + path["path.skew"][:, None] * self._rank
+        late = _path.in_steps(late, self._timestep)
+        for signal, (field, columns) in self._columns.items():
+            out = np.empty_like(self.readings[signal])
+            age = late if signal in ("q", "dq", "tau") else np.repeat(late[:, :1], len(columns), axis=1)
+            _path.read(self._ring[field], self._newest, columns, np.ascontiguousarray(age), out)
+            out = self._distort(signal, out, path, slice(None))
+            if lost is not None and lost.any():
+                out[lost] = self.readings[signal][lost]
+            self.readings[signal] = out
+
+    def reset(self, ids: NDArray[np.int64], qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
+        """Worlds that start anew have been in this state for as long as the ring reaches back."""
+        self._drift[ids] = 0.0
+        still = {"qpos": qpos, "qvel": qvel, "qfrc_actuator": np.zeros_like(qvel)}
+        if "acc" in self._columns:
+            still["sensordata"] = self._at_rest(qpos)
+        for field, ring in self._ring.items():
+            ring[:, ids] = still[field][:, None]
+        for signal, (field, columns) in self._columns.items():
+            self.readings[signal][ids] = self._distort(signal, still[field][:, columns], path, ids)
+
+    def _at_rest(self, qpos: Array) -> Array:
+        """Accelerometer readings of a robot that does not accelerate."""
+        assert self.imu is not None
+        field, columns = self._columns["acc"]
+        out = np.zeros((len(qpos), self._ring[field].shape[-1]))
+        base = qpos[:, self.imu.qpos + 3 : self.imu.qpos + 7]
+        out[:, columns] = _path.rotate_back(_path.multiply(base, self.imu.quat), -self._gravity)
+        return out
+
+    def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | NDArray[np.int64]) -> Array:
+        """What the sensor makes of the truth, for worlds `ids`."""
+        noise = self._drawn[signal][ids]
+
+        def of(name: str) -> Array:
+            values = path[f"path.{name}"][ids]
+            return values[:, None] if values.ndim == 1 else values
+
+        if signal == "q":
+            return _round(true + of("offset_q") + of("noise_q") * noise, of("quantum_q"))
+        if signal == "dq":
+            return _round(true + of("noise_dq") * noise, of("quantum_dq"))
+        if signal == "tau":
+            return true + of("noise_tau") * noise
+        assert self.imu is not None
+        mount = _path.roll_pitch(path["path.imu_roll"][ids], path["path.imu_pitch"][ids])
+        if signal == "gyro":
+            seen = _path.rotate_back(_path.multiply(np.broadcast_to(self.imu.quat, mount.shape), mount), true)
+            return seen + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
+        if signal == "acc":  # the engine's sensor is in the frame of the site already
+            return _path.rotate_back(mount, true) + of("noise_acc") * noise
+        ground = _path.roll_pitch(path["path.slope_roll"][ids], path["path.slope_pitch"][ids])
+        half = of("noise_tilt") * noise / 2
+        shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
+        quat = _path.multiply(
+            _path.multiply(_path.multiply(ground, true), _path.multiply(np.broadcast_to(self.imu.quat, mount.shape), mount)),
+            shake,
+        )
+        return quat / np.linalg.norm(quat, axis=1, keepdims=True)
+
+
+def _round(values: Array, quantum: Array) -> Array:
+    if not quantum.any():
+        return values
+    step = np.where(quantum > 0, quantum, 1.0)
+    return np.where(quantum > 0, np.rint(values / step) * step, values)

@@ -1,0 +1,188 @@
+"""Loading robots from anywhere, and what is said where a file leaves something open or is broken."""
+
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from gapless.errors import BadInput
+from gapless.robots import load
+
+DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+URDF = """
+<robot name="two">
+  <link name="base"/>
+  <link name="arm">
+    <collision><origin xyz="0 0 -0.2"/><geometry><box size="0.1 0.1 0.4"/></geometry></collision>
+  </link>
+  <link name="tool"/>
+  <joint name="shoulder" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+  <joint name="flange" type="fixed"><parent link="arm"/><child link="tool"/></joint>
+</robot>
+"""
+
+MJCF = """
+<mujoco>
+  <worldbody>
+    <body name="cart">
+      <joint type="slide" axis="1 0 0"/>
+      <geom size="0.1" mass="1"/>
+      <body name="pole">
+        <joint name="hinge" range="-1 1" axis="0 1 0"/>
+        <geom size="0.1" mass="1"/>
+        <site name="tip"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="hinge" gear="3" ctrlrange="-2 2"/><motor name="jet" site="tip"/></actuator>
+</mujoco>
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def complaint(source) -> str:
+    with pytest.raises(BadInput) as caught:
+        load(source)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_unknown_name_offers_the_nearest_and_a_path():
+    message = complaint("quadrupd")
+    assert "'quadruped'" in message and "path" in message
+
+
+def test_a_missing_file_is_named():
+    assert "no/such.xml" in complaint("no/such.xml")
+
+
+def test_broken_xml_names_file_and_line(tmp_path):
+    message = complaint(write(tmp_path, "broken.xml", "<mujoco>\n<worldbody>\n<geom sise='1'/>\n</worldbody></mujoco>"))
+    assert "broken.xml" in message and "line 3" in message and "sise" in message
+
+
+def test_a_file_that_is_not_a_model_is_refused(tmp_path):
+    assert "notes.txt" in complaint(write(tmp_path, "notes.txt", "hello"))
+    assert "empty.urdf" in complaint(write(tmp_path, "empty.urdf", ""))
+
+
+def test_a_missing_mesh_is_named(tmp_path):
+    text = '<mujoco><asset><mesh name="m" file="gone.stl"/></asset></mujoco>'
+    assert "gone.stl" in complaint(write(tmp_path, "mesh.xml", text))
+
+
+def test_an_oversized_file_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.xml"
+    with path.open("wb") as file:
+        file.truncate(65 * 2**20)  # sparse: no disk is used
+    assert "65 MB" in complaint(path)
+
+
+def test_a_model_that_wants_a_petabyte_is_refused(tmp_path):
+    assert "memory" in complaint(write(tmp_path, "greedy.xml", '<mujoco><size memory="1P"/></mujoco>'))
+
+
+def test_a_urdf_says_what_it_left_open(tmp_path):
+    robot = load(write(tmp_path, "two.urdf", URDF))
+    text = "\n".join(robot.warnings)
+    assert "'arm' has no inertia: inferred" in text
+    assert "'tool' has no inertia: taken as massless" in text
+    assert "'shoulder' has no limits" in text
+    assert "no actuators: joints are passive until gains are given" in text
+    assert "fixed to the world" in text
+    assert robot.joints == ()
+    assert robot.mass == pytest.approx(1000 * 0.1 * 0.1 * 0.4)  # water, as the warning says
+
+
+def test_an_mjcf_says_what_it_left_open(tmp_path):
+    robot = load(write(tmp_path, "cart.xml", MJCF))
+    text = "\n".join(robot.warnings)
+    assert "joint without a name: called 'cart_joint'" in text
+    assert "actuator without a name: called 'hinge'" in text
+    assert "'jet' drives a site" in text
+    assert "'cart_joint' has no limits" in text and "'hinge' has no limits" not in text
+    assert "control_dt" in text
+    assert robot.joints == ("hinge",)
+    assert robot.joint_table[0].torque_limit == pytest.approx(6)  # gear 3, command at most 2
+    assert (robot.joint_table[0].low, robot.joint_table[0].high) == pytest.approx((-0.0174533, 0.0174533), rel=1e-5)
+
+
+def test_limits_that_are_left_out_on_purpose_are_not_news(tmp_path):
+    path = write(tmp_path, "cart.xml", MJCF.replace('type="slide"', 'type="slide" limited="false"'))
+    assert "has no limits" not in "\n".join(load(path).warnings)
+
+
+def test_the_control_period_is_whole_physics_steps(tmp_path):
+    path = write(tmp_path, "cart.xml", MJCF.replace("<worldbody>", '<option timestep="0.003"/><worldbody>', 1))
+    robot = load(path)
+    assert (robot.substeps, robot.control_dt) == (7, pytest.approx(0.021))
+
+
+@pytest.mark.parametrize("period", ["0", "-1", "1e300"])
+def test_an_impossible_control_period_is_refused(tmp_path, period):
+    numeric = f'<custom><numeric name="control_dt" data="{period}"/></custom><worldbody>'
+    assert "control_dt" in complaint(write(tmp_path, "cart.xml", MJCF.replace("<worldbody>", numeric, 1)))
+
+
+@pytest.mark.parametrize("timestep", ["0", "-1", "1e300"])
+def test_an_impossible_timestep_is_refused(tmp_path, timestep):
+    option = f'<option timestep="{timestep}"/><worldbody>'
+    assert "cart.xml" in complaint(write(tmp_path, "cart.xml", MJCF.replace("<worldbody>", option, 1)))
+
+
+def test_a_loose_object_in_the_scene_is_not_the_robot(tmp_path):
+    ball = '<body name="ball"><freejoint/><geom name="ball" size="0.1" mass="9"/></body></worldbody>'
+    robot = load(write(tmp_path, "cart.xml", MJCF.replace("</worldbody>", ball)))
+    assert (robot.base, robot.floating, robot.feet, robot.mass) == ("cart", False, (), pytest.approx(2))
+
+
+def test_menagerie_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco_menagerie", None)
+    assert "pip install mujoco-menagerie" in complaint("menagerie:unitree_go2")
+
+
+def test_menagerie_robots_load_by_name(monkeypatch, tmp_path):
+    class MenagerieError(Exception):
+        pass
+
+    class Entry:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def xml(self) -> Path:
+            if self.name == "absent":
+                raise MenagerieError("not found under MENAGERIE_ROOT")
+            return write(tmp_path, "scene.xml", MJCF)
+
+    package = types.SimpleNamespace(names=lambda: ["cart", "absent"], get=Entry, MenagerieError=MenagerieError)
+    monkeypatch.setitem(sys.modules, "mujoco_menagerie", package)
+    robot = load("menagerie:cart")
+    assert (robot.name, robot.source) == ("cart", "menagerie:cart")
+    assert "'cart'" in complaint("menagerie:crat")
+    assert "MENAGERIE_ROOT" in complaint("menagerie:absent")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no recorded data at {DATA}; set GAPLESS_DATA")
+@pytest.mark.parametrize(
+    ("path", "joints", "mass", "feet"),  # masses as published: SO-101 0.632 kg, Go2 15.2 kg, G1 33.3 kg
+    [
+        ("so101/model/so101.xml", 6, 0.632, 0),
+        ("go2_inair/model/go2_fixed_base.xml", 12, 15.206, 0),
+        ("policies/models/go2.xml", 12, 15.206, 4),
+        ("policies/models/g1.xml", 29, 33.341, 8),
+    ],
+)
+def test_models_from_elsewhere_load(path, joints, mass, feet):
+    robot = load(DATA / path)
+    assert len(robot.joints) == joints
+    assert robot.mass == pytest.approx(mass, abs=1e-3)
+    assert len(robot.feet) == feet
+    assert robot.floating == (feet > 0)
