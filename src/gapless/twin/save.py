@@ -56,6 +56,41 @@ def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
     return out
 
 
+def hang(spec: mujoco.MjSpec) -> mujoco.MjSpec:
+    """A copy whose floating base is held fixed, a metre above where it was."""
+    spec = canonical(spec)
+    poses = take_keyframes(spec)
+    free = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]
+    if not free:
+        raise BadInput("only a robot with a floating base can be hung up, and this one has a fixed base")
+    for joint in free:
+        joint.parent.pos = np.asarray(joint.parent.pos) + [0.0, 0.0, 1.0]
+        spec.delete(joint)
+    put_keyframes(spec, poses)
+    return spec
+
+
+def part_from_base(spec: mujoco.MjSpec) -> list[str]:
+    """Keep a fixed base and the links on it from colliding, in place; return a sentence for each base.
+
+    MuJoCo lets no link collide with its parent, unless that parent is fixed to the world. So a robot that is hung up, or
+    whose free joint was taken away, blows its hips off the trunk that they overlap.
+    """
+    model = spec.copy().compile()
+    solid = {int(model.geom_bodyid[g]) for g in np.flatnonzero(model.geom_contype | model.geom_conaffinity)}
+    parted: dict[str, list[str]] = {}
+    for b in sorted(solid):
+        p = int(model.body_parentid[b])
+        if p and p in solid and model.body_weldid[b] and not model.body_weldid[p]:
+            pair = model.body(p).name, model.body(b).name
+            parted.setdefault(pair[0], []).append(pair[1])
+            spec.add_exclude(bodyname1=pair[0], bodyname2=pair[1])
+    return [
+        f"{base} is fixed and overlaps its links in MuJoCo's eyes, so it does not collide with {', '.join(links)}"
+        for base, links in parted.items()
+    ]
+
+
 def take_keyframes(spec: mujoco.MjSpec) -> Poses:
     """Remove keyframes and return them by joint name, since mechanisms may add joints."""
     model = spec.copy().compile()
@@ -82,6 +117,8 @@ def put_keyframes(spec: mujoco.MjSpec, poses: Poses) -> None:
     for name, time, qpos, qvel, ctrl in poses:
         q, v = model.qpos0.copy(), np.zeros(model.nv)
         for joint, value in qpos.items():
+            if spec.joint(joint) is None:
+                continue
             j = model.joint(joint)
             q[j.qposadr[0] :][: len(value)] = value
             v[j.dofadr[0] :][: len(qvel[joint])] = qvel[joint]

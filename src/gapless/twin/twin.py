@@ -74,6 +74,7 @@ class Twin:
         add: Sequence[Mechanism] = (),
         control_dt: float | None = None,
         timestep: float | None = None,
+        in_air: bool = False,
     ) -> Twin:
         """A twin of a built-in robot, an MJCF or URDF file, or `menagerie:NAME`.
 
@@ -83,6 +84,7 @@ class Twin:
             add: mechanisms besides those; one of the same class replaces a default.
             control_dt: control period [s]; the model's own `control_dt` unless given.
             timestep: physics step [s]; the model's own unless given.
+            in_air: hold the floating base fixed, a metre up: the robot hangs in a frame.
         """
         robot = robots.load(source)
         chosen = list(defaults() if mechanisms is None else mechanisms)
@@ -92,7 +94,8 @@ class Twin:
                 chosen.append(extra)
             else:
                 chosen[same] = extra
-        return cls.build(robot.spec, chosen, control_dt or robot.control_dt, robot.name, robot.warnings, timestep)
+        spec = save.hang(robot.spec) if in_air else robot.spec
+        return cls.build(spec, chosen, control_dt or robot.control_dt, robot.name, robot.warnings, timestep)
 
     @classmethod
     def build(
@@ -114,6 +117,7 @@ class Twin:
             raise BadInput(
                 f"the control period {control_dt:g} s is not a whole number of physics steps of {spec.option.timestep:g} s"
             )
+        warnings = [*warnings, *save.part_from_base(spec)]
         poses = save.take_keyframes(spec)
         for mechanism in mechanisms:
             mechanism.install(spec)
@@ -192,6 +196,19 @@ class Twin:
         for name in space.fixed:
             if name not in self._where:
                 raise unknown("parameter", name, self._where)
+
+    def expand(self, values: ArrayLike, space: Space) -> Array:
+        """Values over any space of this twin's parameters as values over all of them. Shape: (n, parameters)."""
+        self.accepts(space)
+        spread = space.spread(values)
+        full = np.tile(self.space.nominal, (len(np.atleast_2d(values)), 1))
+        for name, column in spread.items():
+            full[:, self._column[name]] = column
+        return full
+
+    @cached_property
+    def _column(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.space.names)}
 
     def fields(self, values: ArrayLike, space: Space | None = None) -> Fields:
         """Every field that the mechanisms write, for n vectors of parameters.

@@ -4,6 +4,7 @@
 that delays, skews, biases and loses readings. `path.py` holds both paths; replay and the stand-in use the same code.
 """
 
+from gapless.worlds.replay import Replay, Replayer, replay
 from gapless.worlds.worlds import Failure, Worlds, home
 
-__all__ = ["Failure", "Worlds", "home"]
+__all__ = ["Failure", "Replay", "Replayer", "Worlds", "home", "replay"]

@@ -73,6 +73,91 @@ def read(ring: Array, newest: int, columns: np.ndarray, late: Array, out: Array)
             out[i, j] = a
 
 
+@numba.njit(cache=True)
+def hold(times: Array, values: Array, window: np.ndarray, late: Array, first: int, out: Array) -> None:
+    """What each actuator receives from a recorded stream of commands, each held until the next: `deliver` for a whole log.
+
+    Args:
+        times: when each command was sent, in steps since the start of each window; shape (windows, commands).
+        values: shape (commands, controls).
+        window: of each world, shape (n,).
+        late: how late commands take effect [steps], shape (n, controls).
+        first: number of the first step.
+        out: shape (n, steps, controls), written.
+    """
+    n, steps, controls = out.shape
+    last = len(values) - 1
+    for i in range(n):
+        sent = times[window[i]]
+        for c in range(controls):
+            k = max(np.searchsorted(sent, first - late[i, c], side="right") - 1, 0)
+            for s in range(steps):
+                since = first + s - late[i, c]
+                until = since + 1.0
+                while k < last and sent[k + 1] <= since:
+                    k += 1
+                if k == last or sent[k + 1] >= until:
+                    out[i, s, c] = values[k, c]
+                    continue
+                total, at, j = 0.0, since, k
+                while j < last and sent[j + 1] < until:
+                    total += (sent[j + 1] - at) * values[j, c]
+                    at = sent[j + 1]
+                    j += 1
+                out[i, s, c] = total + (until - at) * values[j, c]
+
+
+@numba.njit(cache=True)
+def sample(
+    before: Array,
+    record: Array,
+    columns: np.ndarray,
+    wanted: Array,
+    window: np.ndarray,
+    late: Array,
+    first: int,
+    done: np.ndarray,
+    out: Array,
+) -> None:
+    """Readings of a replay at the times of a log: `read` for a whole log, a stretch of steps at a time.
+
+    Args:
+        before: state at step `first`, shape (n, fields).
+        record: states after steps first + 1 ..., shape (n, steps, fields).
+        columns: which fields, shape (k,).
+        wanted: when readings were taken [steps] since the start of each window, ascending; shape (windows, readings).
+        window: of each world, shape (n,).
+        late: age of each reading [steps], shape (n, k).
+        first: number of steps before this stretch.
+        done: readings taken so far, shape (n, k), updated.
+        out: shape (n, readings, k), written.
+    """
+    n, steps, _ = record.shape
+    for i in range(n):
+        times = wanted[window[i]]
+        for j in range(len(columns)):
+            c, m = columns[j], done[i, j]
+            while m < len(times):
+                at = times[m] - late[i, j] - first
+                if not at <= steps:  # later, or NaN where a window has fewer readings than others
+                    break
+                at = max(at, 0.0)
+                whole = int(at)
+                part = at - whole
+                a = before[i, c] if whole == 0 else record[i, whole - 1, c]
+                out[i, m, j] = a + part * (record[i, whole, c] - a) if part > 0.0 else a
+                m += 1
+            done[i, j] = m
+
+
+def firmware(command: Array, quantum: Array, limits: tuple[Array, Array]) -> Array:
+    """A command as the firmware takes it: rounded to its step and limited."""
+    if quantum.any():
+        step = np.where(quantum > 0, quantum, 1.0)
+        command = np.where(quantum > 0, np.rint(command / step) * step, command)
+    return np.clip(command, *limits)
+
+
 def in_steps(seconds: Array, timestep: float) -> Array:
     """Seconds as steps; what is a whole number of steps but for rounding becomes one."""
     steps = seconds / timestep

@@ -17,6 +17,7 @@ from gapless.twin import Belief, Point, Twin, callback
 from gapless.twin.mechanism import Fields, is_position_servo
 from gapless.twin.space import Array
 from gapless.worlds import path as _path
+from gapless.worlds.quiet import quiet
 from gapless.worlds.sense import Sense, imu_of
 
 Ids = NDArray[np.int64]
@@ -100,12 +101,14 @@ class Worlds:
         self._newest = 0
         self._control = np.zeros((n, twin.substeps, model.nu))
         self._sense = Sense(twin, n, self._signals, high)
-        self._drive_of = np.zeros(model.nu, dtype=int)  # column of the path fields for each control
-        self._servo = np.zeros(model.nu)
+        self.drive_of = np.zeros(model.nu, dtype=int)
+        """Column of the path fields for each control. Shape: (controls,)."""
+        self.servo = np.zeros(model.nu)
+        """1 where a control is a position target, else 0."""
         for i, d in enumerate(twin.drives):
-            self._drive_of[twin.model.actuator_ctrladr[d.actuator]] = i
-            self._servo[twin.model.actuator_ctrladr[d.actuator]] = is_position_servo(twin.model, d.actuator)
-        self._limits = _control_limits(twin.model)
+            self.drive_of[twin.model.actuator_ctrladr[d.actuator]] = i
+            self.servo[twin.model.actuator_ctrladr[d.actuator]] = is_position_servo(twin.model, d.actuator)
+        self.limits = _control_limits(twin.model)
         self.home, self.home_command = home(twin)
         self.reset()
 
@@ -187,6 +190,10 @@ class Worlds:
         """Draw new parameters from the belief; each world draws from a stream of its own."""
         ids = self._ids(ids)
         drawn = np.empty((len(ids), len(self.belief.space)))
+        if isinstance(self.belief, Point):
+            drawn[:] = self.belief.values
+            self.write(drawn, ids)
+            return
         for row, i in enumerate(ids):
             key = np.array([self._root, i], dtype=np.uint64)
             stream = np.random.Philox(key=key, counter=np.array([0, 0, 0, self._episode[i]], dtype=np.uint64))
@@ -202,9 +209,7 @@ class Worlds:
             return
         fields = self.twin.fields(values, self.belief.space)
         self.values[ids] = values
-        changed = self._put(fields, ids)
-        if changed & _SET_CONST:
-            self.batch.set_const(ids)
+        self.put(fields, ids)
 
     def push(self, velocity: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Kick the floating base: add a velocity (k, 3) or (3,) in the world's frame [m/s]."""
@@ -229,7 +234,7 @@ class Worlds:
         arrived = np.isfinite(self._late[:, self._newest])
         self._held = np.where(arrived, self._sent[:, self._newest], self._held)
         self._sent[:, self._newest] = self._shape(command, every)
-        path, column = self.path, self._drive_of
+        path, column = self.path, self.drive_of
         chance = self._commands.random((self.n, 2))
         if self.twin.drives:
             late = path["path.action"] + path["path.jitter"] * chance[:, :1]
@@ -240,24 +245,16 @@ class Worlds:
     def _shape(self, command: Array, ids: Ids) -> Array:
         """A command as the firmware takes it: rounded, limited, and off by the encoder's zero."""
         if not self.twin.drives:
-            return np.clip(command, *self._limits)
-        quantum = self.path["path.quantum_cmd"][ids][:, self._drive_of]
-        if quantum.any():
-            step = np.where(quantum > 0, quantum, 1.0)
-            command = np.where(quantum > 0, np.rint(command / step) * step, command)
-        offset = self.path["path.offset_q"][ids][:, self._drive_of] * self._servo
-        return np.clip(command, *self._limits) - offset
+            return np.clip(command, *self.limits)
+        quantum = self.path["path.quantum_cmd"][ids][:, self.drive_of]
+        offset = self.path["path.offset_q"][ids][:, self.drive_of] * self.servo
+        return _path.firmware(command, quantum, self.limits) - offset
 
     def _roll(self) -> None:
         """Step one period; what the engine warns of is counted in `batch.warning` and reported as failures, not printed."""
         record = self._sense.next_period()
-        log, quiet = mujoco.MjLogConfig.get(), mujoco.MjLogConfig.get()
-        quiet.logto_console = quiet.logto_file = False
-        quiet.set()
-        try:
+        with quiet():
             self.batch.rollout(self.twin.substeps, self._control, record=tuple(record), out=record)
-        finally:
-            log.set()
 
     def _recover(self, reasons: dict[int, str]) -> None:
         """Report and restart the worlds that failed."""
@@ -270,7 +267,7 @@ class Worlds:
         self.batch.warning[ids] = 0
         self.reset(ids)
 
-    def _put(self, fields: Fields, ids: Ids) -> set[str]:
+    def put(self, fields: Fields, ids: Ids) -> None:
         """Write fields of worlds; a field becomes per-world only once a world differs from the model."""
         changed = set()
         for name, array in fields.items():
@@ -283,7 +280,8 @@ class Worlds:
                 self._expanded[name] = self.batch.expand(name)
             self._expanded[name][ids] = array
             changed.add(name)
-        return changed
+        if changed & _SET_CONST:
+            self.batch.set_const(ids)
 
     def _ids(self, ids: ArrayLike | None) -> Ids:
         if ids is None:

@@ -99,3 +99,15 @@ def test_gains_still_count_behind_a_dc_motor():
     mujoco.mj_forward(model, data)
     assert data.qfrc_actuator[0] == pytest.approx(1.0)
     np.testing.assert_allclose(model.actuator_gainprm[0, 4], 2.0)
+
+
+def test_a_voltage_controlled_servo_loses_torque_to_back_emf_at_any_command():
+    dc = DC(kt=0.36, resistance=5.8, voltage=7.4, voltage_control=True)
+    twin = twin_of(wheel('<position name="axle" joint="axle" kp="0.5" kv="0"/>'), Gains(), Motor(dc=dc))
+    model = twin.compile(twin.space.nominal)
+    data = mujoco.MjData(model)
+    for error, speed in ((0.4, 0.0), (0.4, 3.0), (-1.0, 2.0), (9.0, 5.0)):
+        data.qvel[0], data.ctrl[0] = speed, error
+        mujoco.mj_forward(model, data)
+        duty = np.clip(0.5 * error, -1, 1)
+        assert data.qfrc_actuator[0] == pytest.approx(0.36 / 5.8 * (7.4 * duty - 0.36 * speed)), (error, speed)

@@ -32,6 +32,9 @@ class DC:
     """Of the winding [J/K]."""
     ambient: float = 25.0
     """[deg C]"""
+    voltage_control: bool = False
+    """Whether the firmware's gains set the share of the supply voltage (hobby servos: `gains.kp` is in duty/rad, and back-EMF
+    damps the joint) instead of the torque (drives with a current loop)."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ class Motor:
                     gain[:, act, R] = values["motor.resistance"]
                     gain[:, act, K] = values["motor.kt"]
                     gain[:, act, VMAX] = values["motor.voltage"]
+                    if self.dc.voltage_control:
+                        kt, ohm = values["motor.kt"], values["motor.resistance"]
+                        gain[:, act, KP] *= values["motor.voltage"] * kt / ohm
+                        # the engine's controller makes up for back-EMF, and this takes that away again
+                        gain[:, act, KD] = gain[:, act, KD] * values["motor.voltage"] * kt / ohm + kt**2 / ohm
                     if "motor.heating" in values:
                         fields["actuator_dynprm"][:, act, THERMAL_RESISTANCE] = values["motor.heating"]
                 elif self.no_load_speed:
