@@ -64,8 +64,9 @@ class Fields(dict[str, Array]):
 
     def __missing__(self, name: str) -> Array:
         base = np.asarray(self._base(name), float)
-        self[name] = np.broadcast_to(base, (self.n, *base.shape)).copy()
-        return self[name]
+        out = self[name] = np.empty((self.n, *base.shape))
+        out[:] = base
+        return out
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gapless import robots
 from gapless.errors import BadInput, unknown
@@ -153,26 +154,17 @@ class Twin:
         return Space(tuple(p for b in self.bound for p in b.parameters))
 
     @cached_property
-    def _where(self) -> dict[str, tuple[int, str, int]]:
-        """Parameter name to mechanism, quantity and column."""
-        out: dict[str, tuple[int, str, int]] = {}
-        for i, b in enumerate(self.bound):
-            columns: dict[str, int] = {}
-            for p in b.parameters:
-                column = columns.setdefault(p.quantity, 0)
-                out[p.name] = (i, p.quantity, column)
-                columns[p.quantity] = column + 1
-        return out
-
-    @cached_property
-    def _nominal(self) -> list[dict[str, Array]]:
-        """Nominal values by mechanism and quantity."""
-        out = []
+    def _blocks(self) -> list[dict[str, slice | list[int]]]:
+        """Columns of the twin's space by mechanism and quantity."""
+        out: list[dict[str, slice | list[int]]] = []
+        at = 0
         for b in self.bound:
-            block: dict[str, list[float]] = {}
+            columns: dict[str, list[int]] = {}
             for p in b.parameters:
-                block.setdefault(p.quantity, []).append(p.nominal)
-            out.append({quantity: np.array(v) for quantity, v in block.items()})
+                columns.setdefault(p.quantity, []).append(at)
+                at += 1
+            whole = {q: list(range(c[0], c[-1] + 1)) == c for q, c in columns.items()}
+            out.append({q: slice(c[0], c[-1] + 1) if whole[q] else c for q, c in columns.items()})
         return out
 
     @cached_property
@@ -191,19 +183,19 @@ class Twin:
         """Raise unless every parameter of a space is one of this twin's."""
         for p in space.parameters:
             for member in p.members or (p.name,):
-                if member not in self._where:
-                    raise BadInput(f"{unknown('parameter', member, self._where)} (in a belief that is not about {self.name})")
+                if member not in self._column:
+                    raise BadInput(f"{unknown('parameter', member, self._column)} (in a belief that is not about {self.name})")
         for name in space.fixed:
-            if name not in self._where:
-                raise unknown("parameter", name, self._where)
+            if name not in self._column:
+                raise unknown("parameter", name, self._column)
 
     def expand(self, values: ArrayLike, space: Space) -> Array:
         """Values over any space of this twin's parameters as values over all of them. Shape: (n, parameters)."""
-        self.accepts(space)
-        spread = space.spread(values)
-        full = np.tile(self.space.nominal, (len(np.atleast_2d(values)), 1))
-        for name, column in spread.items():
-            full[:, self._column[name]] = column
+        base, take, put = self._plan(space)
+        values = np.atleast_2d(np.asarray(values, float))
+        full = np.empty((len(values), len(base)))
+        full[:] = base
+        full[:, put] = values[:, take]
         return full
 
     @cached_property
@@ -218,19 +210,32 @@ class Twin:
             space: the twin's own unless given; parameters it lacks are nominal.
         """
         space = self.space if space is None else space
-        if space is not self.space:
-            self.accepts(space)
-        values = np.atleast_2d(np.asarray(values, float))
+        every = self.expand(values, space)
         space.check(values)
-        n = len(values)
-        blocks = [ValueBlocks({q: np.tile(v, (n, 1)) for q, v in block.items()}, n) for block in self._nominal]
-        for name, column in space.spread(values).items():
-            i, quantity, at = self._where[name]
-            blocks[i][quantity][:, at] = column
+        n = len(every)
         fields = Fields(self.base, n)
-        for b, block in zip(self.bound, blocks, strict=True):
-            b.apply(fields, block)
+        for b, block in zip(self.bound, self._blocks, strict=True):
+            b.apply(fields, ValueBlocks({q: every[:, columns] for q, columns in block.items()}, n))
         return fields
+
+    def _plan(self, space: Space) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+        """Where a space's values go among all of the twin's: the vector they are put into, from which columns, to which.
+
+        Kept for the last space, as worlds that reset write over the same one again and again.
+        """
+        if self._last.get("space") is not space:
+            self.accepts(space)
+            base = self.space.nominal.copy()
+            for name, value in space.fixed.items():
+                base[self._column[name]] = value
+            pairs = [(i, self._column[name]) for i, p in enumerate(space.parameters) for name in p.members or (p.name,)]
+            take, put = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+            self._last.update(space=space, plan=(base, take, put))
+        return self._last["plan"]
+
+    @cached_property
+    def _last(self) -> dict[str, Any]:
+        return {}
 
     def compile(self, values: ArrayLike, space: Space | None = None) -> mujoco.MjModel:
         """The model at one vector of parameters. What acts in the command and sensor path is not in it."""

@@ -33,7 +33,7 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     """
     if not 0 < seconds <= 36000:
         raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
-    t = np.arange(round(seconds / twin.control_dt)) * twin.control_dt
+    t = (np.arange(round(seconds / twin.control_dt)) * twin.control_dt).astype(np.float64)
     if name.endswith(".csv"):
         return _from_file(name, twin, t)
     if name not in SHAPES:

@@ -158,38 +158,36 @@ def firmware(command: Array, quantum: Array, limits: tuple[Array, Array]) -> Arr
     return np.clip(command, *limits)
 
 
-def in_steps(seconds: Array, timestep: float) -> Array:
+@numba.vectorize(["float64(float64, float64)"], cache=True)
+def in_steps(seconds: float, timestep: float) -> float:
     """Seconds as steps; what is a whole number of steps but for rounding becomes one."""
     steps = seconds / timestep
     whole = np.rint(steps)
-    return np.where(np.abs(steps - whole) < SNAP, whole, steps)
+    return whole if abs(steps - whole) < SNAP else steps
 
 
-def multiply(a: Array, b: Array) -> Array:
+@numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(q),(q)->(q)", cache=True)
+def multiply(a: Array, b: Array, out: Array) -> None:
     """Quaternion products, (w, x, y, z). Shape: (..., 4)."""
-    aw, ax, ay, az = np.moveaxis(a, -1, 0)
-    bw, bx, by, bz = np.moveaxis(b, -1, 0)
-    return np.stack(
-        [
-            aw * bw - ax * bx - ay * by - az * bz,
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-        ],
-        axis=-1,
-    )
+    out[0] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3]
+    out[1] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2]
+    out[2] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1]
+    out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]
 
 
-def rotate_back(quat: Array, vector: Array) -> Array:
+@numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(q),(v)->(v)", cache=True)
+def rotate_back(quat: Array, vector: Array, out: Array) -> None:
     """Vectors as seen from frames: R(quat)' v. Shapes: (..., 4), (..., 3)."""
-    w, u = quat[..., :1], -quat[..., 1:]
-    t = 2 * np.cross(u, vector)
-    return vector + w * t + np.cross(u, t)
+    w, x, y, z = quat[0], -quat[1], -quat[2], -quat[3]
+    tx = 2 * (y * vector[2] - z * vector[1])
+    ty = 2 * (z * vector[0] - x * vector[2])
+    tz = 2 * (x * vector[1] - y * vector[0])
+    out[0] = vector[0] + w * tx + y * tz - z * ty
+    out[1] = vector[1] + w * ty + z * tx - x * tz
+    out[2] = vector[2] + w * tz + x * ty - y * tx
 
 
 def roll_pitch(roll: Array, pitch: Array) -> Array:
     """Quaternion of a rotation about x by roll, then about the new y by pitch. Shape: (..., 4)."""
-    zero = np.zeros_like(roll)
-    about_x = np.stack([np.cos(roll / 2), np.sin(roll / 2), zero, zero], axis=-1)
-    about_y = np.stack([np.cos(pitch / 2), zero, np.sin(pitch / 2), zero], axis=-1)
-    return multiply(about_x, about_y)
+    about_x, about_y = (np.cos(roll / 2), np.sin(roll / 2)), (np.cos(pitch / 2), np.sin(pitch / 2))
+    return np.stack([x * y for y in about_y for x in about_x], axis=-1)

@@ -229,11 +229,10 @@ class Worlds:
 
     def _send(self, command: Array) -> None:
         """Put a command into the path."""
-        every = np.arange(self.n)
         self._newest = (self._newest + 1) % self._ring
         arrived = np.isfinite(self._late[:, self._newest])
         self._held = np.where(arrived, self._sent[:, self._newest], self._held)
-        self._sent[:, self._newest] = self._shape(command, every)
+        self._sent[:, self._newest] = self._shape(command, slice(None))
         path, column = self.path, self.drive_of
         chance = self._commands.random((self.n, 2))
         if self.twin.drives:
@@ -242,7 +241,7 @@ class Worlds:
         self._late[chance[:, 1] < path["path.drop"], self._newest] = np.inf
         _path.deliver(self._sent, self._late, self._held, self._newest, self.twin.substeps, self._control)
 
-    def _shape(self, command: Array, ids: Ids) -> Array:
+    def _shape(self, command: Array, ids: Ids | slice) -> Array:
         """A command as the firmware takes it: rounded, limited, and off by the encoder's zero."""
         if not self.twin.drives:
             return np.clip(command, *self.limits)

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from gapless.errors import unknown
 from gapless.twin.mechanism import Bound, Fields, Values, drives
@@ -60,9 +61,8 @@ class Inertia:
             inertia[:, links] *= ratio[:, :, None]
             for i, axis in enumerate("xyz"):
                 ipos[:, links, i] = values[f"inertia.com_{axis}"]
-            for column, b in enumerate(tensors):
-                stretch = np.stack([values[f"inertia.tensor_{key}"][:, column] for key in TENSOR], axis=-1)
-                _stretch(fields, b, stretch)
+            if tensors:
+                _stretch(fields, np.array(tensors), np.stack([values[f"inertia.tensor_{key}"] for key in TENSOR], axis=-1))
             if np.any(values["inertia.payload"]):
                 _load(fields, carrier, values["inertia.payload"][:, 0])
 
@@ -98,23 +98,25 @@ def _size(model: mujoco.MjModel, body: int) -> float:
     return float(np.sqrt(model.body_inertia[body].max() / model.body_mass[body]))
 
 
-def _stretch(fields: Fields, body: int, log_cholesky: Array) -> None:
-    """Deform the mass of a link by a lower triangular matrix in the frame of the link. Worlds at zero keep their bits."""
-    rows = np.flatnonzero(log_cholesky.any(axis=1))
+def _stretch(fields: Fields, links: NDArray[np.int64], log_cholesky: Array) -> None:
+    """Deform the mass of links by lower triangular matrices in the frames of the links (n, links, 6); zeros keep their bits."""
+    rows, columns = np.nonzero(log_cholesky.any(axis=2))
     if not len(rows):
         return
+    body, by = links[columns], log_cholesky[rows, columns]
     c = np.zeros((len(rows), 3, 3))
     for k, (i, j) in enumerate(TENSOR.values()):
-        c[:, i, j] = np.exp(log_cholesky[rows, k]) if i == j else log_cholesky[rows, k]
+        c[:, i, j] = np.exp(by[:, k]) if i == j else by[:, k]
     axes = _matrix(fields["body_iquat"][rows, body])
     moments = second_moments(fields["body_inertia"][rows, body])
     s = axes @ (moments[:, :, None] * np.swapaxes(axes, 1, 2))
     _set_moments(fields, rows, body, c @ s @ np.swapaxes(c, 1, 2))
 
 
-def _load(fields: Fields, body: int, payload: Array) -> None:
+def _load(fields: Fields, carrier: int, payload: Array) -> None:
     """Add a point mass at the origin of a body."""
     rows = np.flatnonzero(payload)
+    body = np.full(len(rows), carrier)
     mass, com, extra = fields["body_mass"][rows, body], fields["body_ipos"][rows, body], payload[rows]
     total = mass + extra
     axes = _matrix(fields["body_iquat"][rows, body])
@@ -127,22 +129,23 @@ def _load(fields: Fields, body: int, payload: Array) -> None:
     _set_moments(fields, rows, body, s)
 
 
-def _set_moments(fields: Fields, rows: np.ndarray, body: int, s: Array) -> None:
+def _set_moments(fields: Fields, rows: NDArray[np.int64], body: NDArray[np.int64], s: Array) -> None:
     moments, axes = np.linalg.eigh(s)
     axes[:, :, 2] *= np.linalg.det(axes)[:, None]  # right-handed
     moments = np.maximum(moments, 0.0)
     fields["body_inertia"][rows, body] = moments.sum(axis=1, keepdims=True) - moments
     quat = np.empty(4)
-    for row, matrix in zip(rows, axes, strict=True):
+    for row, link, matrix in zip(rows, body, axes, strict=True):
         mujoco.mju_mat2Quat(quat, matrix.ravel())
-        fields["body_iquat"][row, body] = quat
+        fields["body_iquat"][row, link] = quat
 
 
 def _matrix(quat: Array) -> Array:
-    w, x, y, z = np.moveaxis(quat / np.linalg.norm(quat, axis=-1, keepdims=True), -1, 0)
+    """Rotations of quaternions (k, 4). Shape: (k, 3, 3)."""
+    w, x, y, z = (quat / np.linalg.norm(quat, axis=-1, keepdims=True)).T
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ]
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    return np.array(rows).transpose(2, 0, 1)

@@ -1,0 +1,64 @@
+"""Logs: what a robot was told and what it measured, brought in from any of the field's formats without lies.
+
+log = read("recording.mcap")                        # the format is recognised
+log = read("motions/chirp_sweep", mapping="so101")  # what a file cannot say, a mapping states
+log["q"].values, log["q"].time                      # (samples, joints) in rad, (samples,) in s
+write(log, "recording.npz")
+"""
+
+from pathlib import Path
+
+from gapless.errors import BadInput
+from gapless.logs.log import Log, Provenance, Signal
+from gapless.logs.mapping import Mapping
+from gapless.logs.mapping import load as load_mapping
+
+__all__ = ["Log", "Mapping", "Provenance", "Signal", "find", "load_mapping", "read", "write"]
+
+
+def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
+    """Read a log of any known format. mapping: the name of a built-in one, a TOML file, or what `load_mapping` gave."""
+    path = Path(path)
+    stated = mapping if isinstance(mapping, Mapping) else load_mapping(mapping) if mapping is not None else Mapping()
+    source = next((f for f in _formats() if f.can_read(path)), None)
+    if source is None and any(Path(f"{path}{f.suffix}").is_file() for f in stated.files):
+        source = next(f for f in _formats() if f.can_read(Path(f"{path}{stated.files[0].suffix}")))
+    if source is None:
+        if not path.exists():
+            raise BadInput(f"{path}: there is no such log")
+        raise BadInput(f"{path}: not a log of a known format ({', '.join(f.__name__.split('.')[-1] for f in _formats())})")
+    try:
+        log: Log = source.read(path, stated)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
+    except MemoryError:
+        raise BadInput(f"{path}: {path.stat().st_size} bytes, which do not fit into memory") from None
+    return log
+
+
+def write(log: Log, path: str | Path) -> None:
+    """Write a log as .npz, .mcap or .csv (with its mapping beside it). The file appears whole or not at all."""
+    path = Path(path)
+    target = next((f for f in _formats() if hasattr(f, "write") and f"{f.__name__.split('.')[-1]}" == path.suffix[1:]), None)
+    if target is None:
+        raise BadInput(f"{path}: a log is written as .npz, .mcap or .csv, not as {path.suffix or 'a file without ending'}")
+    target.write(log, path)
+
+
+def find(path: str | Path) -> list[Path]:
+    """The path itself if it is a log; else every log in that folder, in order of name."""
+    path = Path(path)
+    if not path.is_dir() or any(f.can_read(path) for f in _formats()):
+        return [path]
+    found = [log for child in sorted(path.iterdir()) if child.is_dir() or _is_log(child) for log in find(child)]
+    return found
+
+
+def _is_log(path: Path) -> bool:
+    return any(f.can_read(path) for f in _formats())
+
+
+def _formats() -> tuple:
+    from gapless.logs.formats import FORMATS
+
+    return FORMATS

@@ -1,0 +1,94 @@
+"""A log out of the arrays of a file: units turned, joints named, places of bad values told."""
+
+from collections.abc import Mapping as Table
+from pathlib import Path
+
+import numpy as np
+
+from gapless.errors import BadInput, unknown
+from gapless.logs import disk
+from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal
+from gapless.logs.mapping import FACTORS, File, Mapping
+
+
+def assemble(
+    path: Path,
+    file: File,
+    raw: Table[str, np.ndarray],
+    mapping: Mapping,
+    place: str = "sample",
+    first: int = 0,
+) -> tuple[list[Signal], list[str]]:
+    """Signals, and notes on what was converted, out of the arrays of one file.
+
+    raw: by source column, (n,) or (n, k), and the time columns. `place` and `first` number the samples in errors.
+    """
+    factor = FACTORS["s"][file.time_unit]
+    clocks: dict[str, np.ndarray] = {}
+    for source in (file.time, *([file.host_time] if file.host_time else [])):
+        clock = raw[source].reshape(-1)
+        if len(clock) == 0:
+            raise BadInput(f"{path}: there are no samples in it")
+        bad = np.flatnonzero(~np.isfinite(clock))
+        if len(bad):
+            raise BadInput(f"{path}: {place} {first + bad[0]}: time {source!r} is {clock[bad[0]]}, not a number of seconds")
+        clocks[source] = clock if factor == 1.0 else clock * factor
+    time, host = clocks[file.time], clocks.get(file.host_time)
+    notes = [f"time: turned from {file.time_unit} into s"] if factor != 1.0 else []
+    signals = []
+    for name in dict.fromkeys(c.signal for c in file.columns):
+        parts: list[np.ndarray] = []
+        joints: list[str] = []
+        for column in (c for c in file.columns if c.signal == name):
+            values = raw[column.source]
+            values = values.reshape(len(values), -1)
+            names = column.joints or AXES.get(name) or mapping.joint_names or _numbered(values.shape[1])
+            if len(values) != len(time) or values.shape[1] != len(names):
+                raise BadInput(
+                    f"{path}: {column.source!r} holds {len(values)} x {values.shape[1]} values, "
+                    f"but there are {len(time)} times and {len(names)} names ({', '.join(names)})"
+                )
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = column.conversion.apply(name, values)
+            endless = np.argwhere(np.isinf(values))
+            if len(endless):
+                row, which = endless[0]
+                raise BadInput(f"{path}: {place} {first + row}: {column.source!r} is infinite for {names[which]}")
+            parts.append(values)
+            joints += names
+            notes.append(column.conversion.note(f"{name} ({column.source})", UNITS[name]))
+        values = parts[0] if len(parts) == 1 else np.hstack(parts)
+        if name in AXES and set(joints) == set(AXES[name]):
+            values, joints = values[:, [joints.index(a) for a in AXES[name]]], list(AXES[name])
+        signals.append(Signal(name, time, values, tuple(joints), host))
+    return signals, [n for n in notes if n]
+
+
+def finish(path: Path, format: str, signals: list[Signal], notes: list[str], mapping: Mapping, files: list[Path]) -> Log:
+    """The log: conversions by signal and joint, model names, constants and provenance added."""
+    joints = tuple(dict.fromkeys(c for s in signals if s.name not in AXES for c in s.columns))
+    made = {}
+    for signal in signals:
+        if signal.name in made:
+            raise BadInput(f"{path}: signal {signal.name} comes from two places")
+        made[signal.name] = signal
+    for key, conversion in mapping.convert.items():
+        name, _, joint = key.partition("/")
+        if name not in made:
+            continue
+        signal = made[name]
+        if joint and joint not in signal.columns:
+            raise BadInput(f"{path}: mapping {mapping.name}: convert: {unknown('joint', joint, signal.columns)}")
+        which = [signal.columns.index(joint)] if joint else list(range(len(signal.columns)))
+        values = signal.values.copy()
+        values[:, which] = conversion.apply(name, values[:, which])
+        made[name] = Signal(name, signal.time, values, signal.columns, signal.host_time)
+        notes = [*notes, conversion.note(key, UNITS[name])]
+    source = Provenance(str(path), disk.sha256(*files), format, tuple(n for n in (*notes, *mapping.notes) if n))
+    log = Log(made, joints, source, dict(mapping.meta))
+    return log.rename({old: new for old, new in mapping.rename.items() if old in joints and old != new})
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    """Names for joints of a file that gives none."""
+    return tuple(f"joint{i}" for i in range(count))

@@ -1,0 +1,142 @@
+"""Files that may be hostile: bounded reading, hashing, memory limits, atomic writing."""
+
+import gzip
+import hashlib
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gapless.errors import BadInput
+
+BLOCK = 1 << 20
+"""Bytes read at a time."""
+FREE_EXPANSION = 4 << 20
+"""A compressed file may always unpack to this many bytes ..."""
+MAX_EXPANSION = 64
+"""... and to this many times its size. Logs reach 5 to 20; a bomb reaches 1,000."""
+
+
+def regular(path: Path) -> Path:
+    """The path, if it is a file with something in it."""
+    if not path.is_file():
+        raise BadInput(f"{path}: " + ("is not a file" if path.exists() else "there is no such file"))
+    if path.stat().st_size == 0:
+        raise BadInput(f"{path}: the file is empty")
+    return path
+
+
+def sha256(*paths: Path) -> str:
+    """The hash of one file, or of several one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def expansion_limit(size: int) -> int:
+    """How many bytes a compressed file of this size may unpack to."""
+    return max(FREE_EXPANSION, MAX_EXPANSION * size)
+
+
+def blocks(path: Path, length: int = BLOCK) -> Iterator[bytes]:
+    """The bytes of a file, or what a gzip file unpacks to, a block at a time."""
+    size = regular(path).stat().st_size
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if not packed:
+            while block := raw.read(length):
+                yield block
+            return
+        total, limit = 0, expansion_limit(size)
+        try:
+            with gzip.GzipFile(fileobj=raw) as file:
+                while block := file.read(length):
+                    total += len(block)
+                    if total > limit:
+                        raise BadInput(
+                            f"{path}: unpacks to more than {limit} bytes, {MAX_EXPANSION} times its size; "
+                            "unpack it yourself if you trust it"
+                        )
+                    yield block
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise BadInput(f"{path}: damaged gzip data after {total} unpacked bytes ({error})") from None
+
+
+def text(path: Path, limit: int) -> str:
+    """A whole small text file, of at most `limit` bytes."""
+    if (size := regular(path).stat().st_size) > limit:
+        raise BadInput(f"{path}: {size} bytes, but at most {limit} were expected")
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: byte {error.start} is not UTF-8 text") from None
+
+
+def check_zip(path: Path) -> zipfile.ZipFile:
+    """An opened zip container whose members may be unpacked safely."""
+    size = regular(path).stat().st_size
+    try:
+        archive = zipfile.ZipFile(path)
+        members = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, IndexError) as error:
+        raise BadInput(f"{path}: not a whole zip container ({error})") from None
+    total = sum(m.file_size for m in members)
+    if total > expansion_limit(size):
+        archive.close()
+        raise BadInput(f"{path}: its members claim {total} bytes, more than {MAX_EXPANSION} times the file's {size}")
+    return archive
+
+
+def require_memory(path: Path, needed: int) -> None:
+    """Refuse a log that does not fit into memory, with its size."""
+    free = available_memory()
+    if needed > free:
+        raise BadInput(
+            f"{path}: its signals need {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free; "
+            "cut the log into shorter ones"
+        )
+
+
+def available_memory() -> int:
+    """Bytes that this process may still use: free memory, or less where a limit is set."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        free = int(fields["MemAvailable"].split()[0]) * 1024
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            free = min(free, limit - used)
+    except (OSError, KeyError, ValueError, ImportError):
+        pass
+    return free
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A temporary path in the same folder that takes the place of `path` if all goes well."""
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: there is no folder {path.parent}")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    try:
+        os.chmod(name, 0o666 & ~_umask())
+        yield Path(name)
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

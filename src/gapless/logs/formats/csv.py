@@ -1,0 +1,104 @@
+"""CSV with a mapping (TOML) that says what each column is; written with its mapping beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.logs import disk, table
+from gapless.logs import mapping as mappings
+from gapless.logs.assemble import assemble, finish
+from gapless.logs.log import Log, Signal, by_clock
+from gapless.logs.mapping import Mapping
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".txt.gz")
+
+
+def can_read(path: Path) -> bool:
+    return path.name.lower().endswith(ENDINGS)
+
+
+def read(path: Path, mapping: Mapping) -> Log:
+    """`path` is the file, or what the files of the mapping have in common before their suffixes."""
+    if not mapping.files:
+        beside = beside_of(path)
+        if not beside.is_file():
+            raise BadInput(
+                f"{path}: a CSV needs a mapping that says what its columns are: give one "
+                f"({', '.join(mappings.built_in())} or a TOML file), or put it at {beside}"
+            )
+        mapping = mappings.load(beside)
+    stem = _stem(path, mapping)
+    signals: list[Signal] = []
+    notes: list[str] = []
+    read_files: list[Path] = []
+    for file in mapping.files:
+        name = Path(stem + file.suffix) if file.suffix else path
+        header = table.header(name)
+        wanted = [file.time, *([file.host_time] if file.host_time else []), *(c.source for c in file.columns)]
+        raw = table.read(name, wanted)
+        made, said = assemble(name, file, raw, mapping, "line", 2)
+        signals, notes = signals + made, notes + said
+        left = [h for h in header if h not in wanted]
+        notes += [f"{name.name}: columns that no signal takes: {', '.join(left)}"] if left else []
+        read_files.append(name)
+    return finish(path, "csv", signals, notes, mapping, read_files)
+
+
+def write(log: Log, path: Path) -> None:
+    """One CSV a clock (log.csv, log.1.csv ...), and log.toml that maps them back. Every bit of every number survives."""
+    stem = str(path)[: -len(".csv")]
+    lines = [f"about = {_toml('written by gapless')}", f"notes = {_toml(list(log.provenance.notes))}"]
+    lines += ["[meta]"] + [f"{_toml(k)} = {_toml(v)}" for k, v in log.meta.items()]
+    for number, signals in enumerate(by_clock(log)):
+        suffix = f".{number}.csv" if number else ".csv"
+        lines += ["[[file]]", f"suffix = {_toml(suffix)}", 'time = "time"']
+        names, columns = ["time"], [signals[0].time]
+        if signals[0].host_time is not None:
+            lines.append('host_time = "host_time"')
+            names, columns = [*names, "host_time"], [*columns, signals[0].host_time]
+        lines.append("[file.columns]")
+        for signal in signals:
+            for column, values in zip(signal.columns, signal.values.T, strict=True):
+                name = f"{signal.name}/{column}"
+                lines.append(f"{_toml(name)} = {{ signal = {_toml(signal.name)}, joint = {_toml(column)} }}")
+                names, columns = [*names, name], [*columns, values]
+        with disk.atomic(Path(stem + suffix)) as temporary, temporary.open("w", newline="") as file:
+            file.write(",".join(_quoted(n) for n in names) + "\n")
+            rows = np.column_stack(columns)
+            for start in range(0, len(rows), 4096):
+                block = rows[start : start + 4096].tolist()
+                file.write("".join(",".join(map(repr, row)) + "\n" for row in block))
+    with disk.atomic(Path(stem + ".toml")) as temporary:
+        temporary.write_text("\n".join(lines) + "\n")
+
+
+def beside_of(path: Path) -> Path:
+    """Where the mapping of a CSV is looked for: log.csv.gz -> log.toml."""
+    ending = next((e for e in ENDINGS if path.name.lower().endswith(e)), "")
+    return path.with_name(path.name[: len(path.name) - len(ending)] + ".toml")
+
+
+def _stem(path: Path, mapping: Mapping) -> str:
+    for file in mapping.files:
+        if file.suffix and str(path).endswith(file.suffix):
+            return str(path)[: -len(file.suffix)]
+    return str(path)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n;') else name
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int | float | np.integer | np.floating):
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    if isinstance(value, list | tuple | np.ndarray):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    raise BadInput(f"meta holds {value!r}, which no log format can keep; use numbers, text, lists and tables")

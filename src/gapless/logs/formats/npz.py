@@ -1,0 +1,140 @@
+"""NPZ: our own (a JSON header and plain arrays, never pickled), and others' arrays by a mapping."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gapless.errors import BadInput, unknown
+from gapless.logs import disk
+from gapless.logs.assemble import assemble, finish
+from gapless.logs.log import Log, Provenance, Signal, by_clock
+from gapless.logs.mapping import Mapping
+
+HEADER = "gapless.json"
+VERSION = 1
+
+
+def can_read(path: Path) -> bool:
+    return path.suffix.lower() == ".npz"
+
+
+def read(path: Path, mapping: Mapping) -> Log:
+    arrays = _arrays(path)
+    if HEADER in arrays:
+        return rebuilt(path, _json(path, arrays[HEADER]), arrays, "npz")
+    if not mapping.files:
+        raise BadInput(f"{path}: a mapping must say what its arrays are ({', '.join(sorted(arrays))})")
+    file = mapping.files[0]
+    for name in (file.time, *([file.host_time] if file.host_time else []), *(c.source for c in file.columns)):
+        if name not in arrays:
+            raise BadInput(f"{path}: {unknown('array', name, arrays)}")
+    signals, notes = assemble(path, file, arrays, mapping)
+    return finish(path, "npz", signals, notes, mapping, [path])
+
+
+def write(log: Log, path: Path) -> None:
+    """Every bit of every number survives."""
+    header, arrays = described(log)
+    arrays[HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with disk.atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def described(log: Log) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A log as a JSON header and arrays: clocks are stored once, however many signals share them."""
+    arrays: dict[str, np.ndarray] = {}
+    signals = {}
+    for number, group in enumerate(by_clock(log)):
+        arrays[f"time{number}"] = group[0].time
+        if group[0].host_time is not None:
+            arrays[f"host_time{number}"] = group[0].host_time
+        for signal in group:
+            arrays[signal.name] = signal.values
+            signals[signal.name] = {"clock": number, "columns": list(signal.columns)}
+    header = {"version": VERSION, "joints": list(log.joints), "meta": dict(log.meta), "signals": signals}
+    header["provenance"] = asdict(log.provenance)
+    header["order"] = list(log.signals)
+    return header, arrays
+
+
+def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], format: str) -> Log:
+    """The log that `described` took apart; its provenance says which file it now came from, and its notes stay."""
+    try:
+        if header["version"] != VERSION:
+            raise BadInput(f"{path}: version {header['version']!r} is not known; this gapless writes {VERSION}")
+        signals = {}
+        for name in header["order"]:
+            entry = header["signals"][name]
+            time = arrays[f"time{int(entry['clock'])}"]
+            host = arrays.get(f"host_time{int(entry['clock'])}")
+            columns = tuple(str(c) for c in entry["columns"])
+            signals[name] = _finite(path, Signal(name, time, arrays[name].reshape(len(time), -1), columns, host))
+        notes = tuple(str(n) for n in header["provenance"]["notes"])
+        source = Provenance(str(path), disk.sha256(path), format, notes)
+        return Log(signals, tuple(str(j) for j in header["joints"]), source, dict(header["meta"]))
+    except KeyError as error:
+        raise BadInput(f"{path}: {error} is missing in it") from None
+    except BadInput as error:
+        raise error if str(path) in str(error) else BadInput(f"{path}: {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BadInput(f"{path}: the header does not fit the arrays ({error})") from None
+
+
+def _finite(path: Path, signal: Signal) -> Signal:
+    for what, clock in (("time", signal.time), ("host time", signal.host_time)):
+        if clock is not None and not np.isfinite(clock).all():
+            bad = int(np.flatnonzero(~np.isfinite(clock))[0])
+            raise BadInput(f"{path}: signal {signal.name}, sample {bad}: {what} is {clock[bad]}")
+    if np.isinf(signal.values).any():
+        row, column = np.argwhere(np.isinf(signal.values))[0]
+        raise BadInput(f"{path}: signal {signal.name}, sample {row}: infinite for {signal.columns[column]}")
+    return signal
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Every array of the file, after its header was found to fit its size."""
+    found = {}
+    with disk.check_zip(path) as archive:
+        stored = sum(m.file_size for m in archive.infolist())
+        disk.require_memory(path, 2 * stored)
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            try:
+                with archive.open(member) as file:
+                    found[name] = _array(path, name, file, member.file_size)
+                if sum(a.nbytes for a in found.values()) > max(disk.FREE_EXPANSION, 3 * stored):
+                    raise BadInput(f"{path}: array {name!r} grows too much as 64-bit numbers; store it as float64")
+            except BadInput:
+                raise
+            except Exception as error:  # zipfile, zlib and numpy each have their own errors for damaged data
+                raise BadInput(f"{path}: array {name!r} is damaged ({type(error).__name__}: {error})") from None
+    return found
+
+
+def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray:
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read_header(file, max_header_size=4096)
+    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+        raise BadInput(f"{path}: array {name!r} holds {dtype}, not plain numbers")
+    count = 1
+    for length in shape:
+        count *= length
+    if count < 0 or count * dtype.itemsize != size - file.tell() or len(shape) > 2:
+        raise BadInput(f"{path}: array {name!r} says shape {shape}, which does not fit its {size} bytes")
+    values = np.frombuffer(file.read(), dtype)
+    values = values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
+    return values if name == HEADER else np.ascontiguousarray(values, np.float64)
+
+
+def _json(path: Path, header: np.ndarray) -> dict[str, Any]:
+    try:
+        value = json.loads(header.tobytes().decode())
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: {HEADER} is damaged ({error})") from None
+    if not isinstance(value, dict):
+        raise BadInput(f"{path}: {HEADER} is not a table")
+    return value

@@ -1,0 +1,109 @@
+"""Clocks: time that runs backwards, stands still, changes its unit, trembles or has holes; clocks that disagree."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gapless.logs.inspection.finding import ERROR, WARNING, Finding
+from gapless.logs.log import Log, Signal, by_clock
+
+JITTER = 0.25
+"""Share of the period by which the 95th percentile of all periods may be off."""
+GAP = 4.0
+"""Periods; a longer pause is a gap."""
+PLAUSIBLE = (0.5, 20_000.0)
+"""Hz; outside of it the unit of time is in doubt."""
+UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+DRIFT = 1e-3
+"""Seconds a second between the device's and the host's clock."""
+
+
+def clock_findings(log: Log) -> Iterator[Finding]:
+    for signals in by_clock(log):
+        names = ", ".join(s.name for s in signals)
+        yield from _periods(names, signals[0])
+        yield from _two_clocks(names, signals[0])
+    yield from _overlap(log)
+
+
+def _periods(names: str, signal: Signal) -> Iterator[Finding]:
+    time = signal.time
+    if len(time) < 3:
+        yield Finding("too_short", ERROR, f"{names}: only {len(time)} samples", names, value=len(time), unit="samples")
+        return
+    periods = np.diff(time)
+    back = np.flatnonzero(periods < 0)
+    if len(back):
+        at = time[back[0]]
+        text = f"{names}: time runs backwards {_times(len(back))}, first by {-periods[back[0]]:.4g} s after sample {back[0]}"
+        yield Finding("time_backwards", ERROR, text, names, start=at, value=float(len(back)), unit="times")
+    still = np.flatnonzero(periods == 0)
+    if len(still):
+        text = f"{names}: {len(still)} samples carry the time of the one before, the first is sample {still[0] + 1}"
+        yield Finding("time_repeats", WARNING, text, names, start=time[still[0]], value=float(len(still)), unit="samples")
+    forward = periods[periods > 0]
+    if len(forward) == 0:
+        yield Finding("time_stands_still", ERROR, f"{names}: time never goes forward", names)
+        return
+    middle = float(np.median(forward))
+    mixed = _mixed(periods, middle)
+    if mixed is not None:
+        first, factor = mixed
+        text = f"{names}: after sample {first} the period changes by a factor of {factor:g}: two units of time are mixed"
+        yield Finding("time_units_mixed", ERROR, text, names, start=time[first], value=factor)
+        return
+    rate = 1 / middle
+    if not PLAUSIBLE[0] <= rate <= PLAUSIBLE[1]:
+        guess = next((u for u, f in UNITS.items() if 5 <= rate / f <= 5000), None)
+        text = f"{names}: {rate:.3g} samples a second cannot be; " + (f"the time is in {guess}?" if guess else "check its unit")
+        yield Finding("time_unit", ERROR, text, names, value=rate, unit="Hz")
+    tremble = float(np.percentile(np.abs(forward - middle), 95)) / middle
+    if tremble > JITTER:
+        text = f"{names}: the period of {middle * 1e3:.3g} ms trembles by {tremble * middle * 1e3:.2g} ms (95 % of samples)"
+        yield Finding("jitter", WARNING, text, names, value=tremble * middle, unit="s")
+    holes = np.flatnonzero(periods > GAP * middle)
+    if len(holes) and len(back) == 0:
+        longest = holes[np.argmax(periods[holes])]
+        text = f"{names}: {_times(len(holes))} more than {GAP:g} periods without a sample, longest {periods[longest]:.3g} s"
+        lost = float(periods[longest])
+        yield Finding("gap", WARNING, text, names, start=time[longest], end=time[longest + 1], value=lost, unit="s")
+
+
+def _mixed(periods: np.ndarray, middle: float) -> tuple[int, float] | None:
+    """First sample and factor of a run of periods that are a power of 1000 times the usual ones."""
+    ratio = np.log10(np.where(periods > 0, periods, middle) / middle) / 3
+    power = np.rint(ratio)
+    strange = (power != 0) & (np.abs(ratio - power) < 0.05)
+    runs = strange[:-2] & strange[1:-1] & strange[2:] & (power[:-2] == power[1:-1])
+    return (int(np.argmax(runs)), float(1000.0 ** power[int(np.argmax(runs))])) if runs.any() else None
+
+
+def _two_clocks(names: str, signal: Signal) -> Iterator[Finding]:
+    if signal.host_time is None or len(signal.time) < 10:
+        return
+    host, device = signal.host_time, signal.time
+    back = np.flatnonzero(np.diff(host) < 0)
+    if len(back):
+        text = f"{names}: the host's clock runs backwards {_times(len(back))}, first after sample {back[0]}"
+        yield Finding("host_time_backwards", ERROR, text, names, start=device[back[0]], value=float(len(back)))
+    span = device[-1] - device[0]
+    if span > 0:
+        drift = float(np.polyfit(device - device[0], host - host[0], 1)[0]) - 1
+        if abs(drift) > DRIFT:
+            text = f"{names}: the host's clock gains {drift * 1e3:.3g} ms a second on the device's"
+            yield Finding("clock_drift", WARNING, text, names, value=drift, unit="s/s")
+
+
+def _overlap(log: Log) -> Iterator[Finding]:
+    spans = {n: (s.time.min(), s.time.max()) for n, s in log.signals.items() if len(s.time) > 1}
+    for name, (start, end) in spans.items():
+        for other, (begin, finish) in spans.items():
+            shorter = min(end - start, finish - begin)
+            shared = min(end, finish) - max(start, begin)
+            if name < other and shorter > 0 and shared < 0.5 * shorter:
+                text = f"{name} runs from {start:.6g} to {end:.6g} s, {other} from {begin:.6g} to {finish:.6g} s: not one clock"
+                yield Finding("clocks_apart", ERROR, text, f"{name}, {other}", value=float(shared), unit="s")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

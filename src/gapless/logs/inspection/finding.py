@@ -1,0 +1,31 @@
+"""Finding: one thing that is wrong (or worth knowing) about a log, in a sentence, with its place and its figure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+INFO, WARNING, ERROR = "info", "warning", "error"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`error`: the log says something false; `warning`: a user must know; `info`: true and harmless."""
+
+    code: str
+    severity: str
+    sentence: str
+    signal: str = ""
+    joint: str = ""
+    start: float | None = None
+    """First moment it concerns, in s."""
+    end: float | None = None
+    value: float | None = None
+    """The figure behind it, in `unit`."""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a model says about its joints: names, and ranges in rad (or m) where they are limited."""
+
+    joints: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)

@@ -1,0 +1,173 @@
+"""Numbers out of delimited text, a block at a time, with the line and column of what is not a number."""
+
+import csv
+import warnings
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gapless.errors import BadInput, unknown
+from gapless.logs import disk
+
+MAX_LINE = 1 << 20
+"""Bytes; a longer line is no log."""
+DELIMITERS = ",;\t"
+SKIP = b'"[] \r'
+"""Bytes around numbers: quotes and brackets of vectors ("[1, 2]"), blanks."""
+
+
+def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    """The named columns of a CSV file (gzip too), each (n, k): k is 1, or the length of a vector "[1, 2]".
+
+    Without a header line the columns are called 0, 1, 2 ... An empty cell is NaN.
+    """
+    pieces = _whole_lines(path)
+    piece = next(pieces, b"")
+    names, delimiter, body = _header(path, piece)
+    for name in columns:
+        if name not in names:
+            raise BadInput(f"{path}: line 1: {unknown('column', name, names)}")
+    start_line = 1 + piece[: len(piece) - len(body)].count(b"\n")
+    body = body or next(pieces, b"")
+    first = next((row for row in csv.reader(_lines(body), delimiter=delimiter) if row), None)
+    if first is None:
+        raise BadInput(f"{path}: line {start_line}: there are no samples after the header")
+    widths = [max(1, cell.count(",") + 1) if cell.lstrip().startswith("[") else 1 for cell in first]
+    if len(first) != len(names):
+        raise BadInput(f"{path}: line {start_line}: {len(first)} cells, but the header has {len(names)}")
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    cells = {name: slice(starts[names.index(name)], starts[names.index(name) + 1]) for name in columns}
+    # A column of text that never changes ("CONTROL") would send every block down the slow path.
+    words = [c.encode() for c, h in zip(first, names, strict=True) if h not in columns and not _is_number(c) and c]
+    found = {name: array("d") for name in columns}
+    size = path.stat().st_size
+    line, seen = start_line, 0
+    while True:
+        rows = _quick(body, delimiter, int(starts[-1]), words)
+        if rows is None:
+            rows = _careful(path, body, delimiter, names, widths, columns, line)
+        for name, where in cells.items():
+            found[name].frombytes(np.ascontiguousarray(rows[:, where]).tobytes())
+        line, seen = line + body.count(b"\n"), seen + len(body)
+        held = sum(len(a) for a in found.values()) * 8
+        disk.require_memory(path, int(held * max(0.0, size / max(seen, 1) - 1)))
+        body = next(pieces, b"")
+        if not body:
+            break
+    return {name: np.frombuffer(a).reshape(-1, cells[name].stop - cells[name].start) for name, a in found.items()}
+
+
+def header(path: Path) -> list[str]:
+    """The column names of a CSV file."""
+    return _header(path, next(_whole_lines(path, 1 << 14), b""))[0]
+
+
+def _whole_lines(path: Path, length: int = disk.BLOCK) -> Iterator[bytes]:
+    """The file in pieces that end at the end of a line."""
+    rest = b""
+    for block in disk.blocks(path, length):
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield rest + block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+        if len(rest) > MAX_LINE:
+            raise BadInput(f"{path}: a line is longer than {MAX_LINE} bytes: this is no table of numbers")
+    if rest:
+        yield rest + b"\n"
+
+
+def _lines(body: bytes) -> Iterator[str]:
+    start = 0
+    while start < len(body):
+        end = body.find(b"\n", start) + 1 or len(body)
+        yield body[start:end].decode("latin-1").replace("\0", "\ufffd")
+        start = end
+
+
+def _header(path: Path, piece: bytes) -> tuple[list[str], str, bytes]:
+    """Column names, the delimiter, and what follows."""
+    line, _, body = piece.partition(b"\n")
+    if len(line) > MAX_LINE:
+        raise BadInput(f"{path}: line 1 is longer than {MAX_LINE} bytes: this is no table of numbers")
+    try:
+        text = line.decode("utf-8-sig").strip().lstrip("#").strip()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: line 1, byte {error.start}: not text") from None
+    delimiter = max(DELIMITERS, key=text.count)
+    try:
+        names = [n.strip() for n in next(csv.reader([text], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise BadInput(f"{path}: line 1: {error}") from None
+    if names and all(_is_number(n) for n in names):
+        return [str(i) for i in range(len(names))], delimiter, piece
+    return names, delimiter, body
+
+
+def _quick(body: bytes, delimiter: str, width: int, words: list[bytes]) -> np.ndarray | None:
+    """All cells as numbers, (rows, width); None where the text is not that regular."""
+    for word in words:
+        body = body.replace(word + delimiter.encode(), b"0" + delimiter.encode())
+    if delimiter == ",":
+        marks = np.frombuffer(body, np.uint8)
+        ends = np.flatnonzero(marks == 10)
+        commas = np.searchsorted(np.flatnonzero(marks == 44), ends)
+        if len(ends) == 0 or np.any(np.diff(commas, prepend=0) != width - 1):
+            return None
+    elif b"," in body:
+        return None
+    numbers = body.translate(bytes.maketrans(b"\n" + delimiter.encode(), b",,"), SKIP)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # numpy's way to say that it stopped early
+        try:
+            flat = np.fromstring(numbers.decode("ascii").rstrip(","), sep=",")
+        except ValueError:
+            return None
+    rows = body.count(b"\n")
+    return flat.reshape(rows, width) if flat.size == rows * width else None
+
+
+def _careful(
+    path: Path, body: bytes, delimiter: str, header: list[str], widths: list[int], columns: Sequence[str], line: int
+) -> np.ndarray:
+    """The same cell by cell: empty cells are NaN, text in columns that nobody asked for is passed over."""
+    found: list[list[float]] = []
+    reader = csv.reader(_lines(body), delimiter=delimiter)
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise BadInput(f"{path}: line {line + reader.line_num - 1}: {error}") from None
+        if row is None:
+            break
+        place = f"{path}: line {line + reader.line_num - 1}"
+        if not row or row[0].lstrip().startswith("#"):
+            continue
+        if len(row) != len(header):
+            raise BadInput(f"{place}: {len(row)} cells, but the header has {len(header)}")
+        cells: list[float] = []
+        for name, width, cell in zip(header, widths, row, strict=True):
+            parts = cell.strip(' "[]\r').split(",") if width > 1 else [cell.strip(' "\r')]
+            if name in columns and len(parts) != width:
+                raise BadInput(f"{place}, column {name!r}: {len(parts)} values, but the first line has {width}")
+            cells += [_number(p, place, name) for p in parts] if name in columns else [np.nan] * width
+        found.append(cells)
+    return np.array(found, float).reshape(len(found), sum(widths))
+
+
+def _number(cell: str, place: str, name: str) -> float:
+    try:
+        return float(cell) if cell.strip() else np.nan
+    except ValueError:
+        raise BadInput(f"{place}, column {name!r}: {cell[:40]!r} is not a number") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.lstrip().startswith("[")
+    return True
