@@ -9,10 +9,11 @@ def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import robots
+    from gapless.cli import inspect, replay, robots, standin
 
     app = tyro.extras.SubcommandApp()
-    app.command(robots.robots)
+    for command in (robots.robots, inspect.inspect, replay.replay, standin.standin):
+        app.command(command)
     try:
         app.cli(
             prog="gapless",

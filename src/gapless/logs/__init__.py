@@ -29,6 +29,8 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
         raise BadInput(f"{path}: not a log of a known format ({', '.join(f.__name__.split('.')[-1] for f in _formats())})")
     try:
         log: Log = source.read(path, stated)
+    except BadInput as error:
+        raise error if path.name in str(error) else BadInput(f"{path}: {error}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
     except MemoryError:

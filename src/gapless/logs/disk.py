@@ -12,11 +12,11 @@ from pathlib import Path
 
 from gapless.errors import BadInput
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """Bytes read at a time."""
 FREE_EXPANSION = 4 << 20
 """A compressed file may always unpack to this many bytes ..."""
-MAX_EXPANSION = 64
+MAX_EXPANSION = 32
 """... and to this many times its size. Logs reach 5 to 20; a bomb reaches 1,000."""
 
 
@@ -66,7 +66,7 @@ def blocks(path: Path, length: int = BLOCK) -> Iterator[bytes]:
                         )
                     yield block
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise BadInput(f"{path}: damaged gzip data after {total} unpacked bytes ({error})") from None
+            raise BadInput(f"{path}: damaged gzip data after {total} unpacked bytes ({reason(error)})") from None
 
 
 def text(path: Path, limit: int) -> str:
@@ -86,11 +86,11 @@ def check_zip(path: Path) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(path)
         members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, IndexError) as error:
-        raise BadInput(f"{path}: not a whole zip container ({error})") from None
+        raise BadInput(f"{path}: not a whole zip container ({reason(error)})") from None
     total = sum(m.file_size for m in members)
     if total > expansion_limit(size):
         archive.close()
-        raise BadInput(f"{path}: its members claim {total} bytes, more than {MAX_EXPANSION} times the file's {size}")
+        raise BadInput(f"{path}: claims to unpack to {total} bytes, over {MAX_EXPANSION} times its size; save it uncompressed")
     return archive
 
 
@@ -134,6 +134,12 @@ def atomic(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def reason(error: BaseException) -> str:
+    """What another library says, cut to one line."""
+    first = next(iter(str(error).splitlines()), "")
+    return first[:160] if first.strip() else type(error).__name__
 
 
 def _umask() -> int:

@@ -61,6 +61,9 @@ def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
             if length > size - file.tell():
                 raise BadInput(f"{path}: byte {place}: a record of {length} bytes goes beyond the end of the file")
             if opcode == 0x02:
+                file.seek(length, 1)
+                if file.read(8) != MAGIC:
+                    raise BadInput(f"{path}: byte {place}: the file does not end as MCAP does, it is truncated")
                 break
             if opcode in (0x03, 0x04, 0x05):
                 loose += head + file.read(length)
@@ -116,7 +119,7 @@ def _unpacked(path: Path, place: int, chunk: bytes) -> bytes:
     except BadInput:
         raise
     except Exception as error:  # each compressor has errors of its own
-        raise BadInput(f"{path}: byte {place}: a damaged {name} chunk ({error})") from None
+        raise BadInput(f"{path}: byte {place}: a damaged {name} chunk ({disk.reason(error)})") from None
     if len(data) != size or (crc and zlib.crc32(data) != crc):
         raise BadInput(f"{path}: byte {place}: a damaged chunk, its checksum does not fit")
     return data

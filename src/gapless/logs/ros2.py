@@ -12,10 +12,12 @@ FIELDS = ("position", "velocity", "effort")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the numbers are in a message: text before `numbers` is the same in all messages of this layout."""
+    """Where the numbers are in a message; everything else is the same in all messages of this layout."""
 
-    size: int
+    first: bytes
+    """A message of this layout"""
     numbers: int
+    """The byte at which texts end"""
     names: tuple[str, ...]
     fields: tuple[tuple[str, int, int], ...]
     """name, byte, count of doubles"""
@@ -43,7 +45,7 @@ def joint_state_layout(data: bytes) -> Layout:
                 raise ValueError(f"{length} values of {field} for {count} joints")
             fields.append((field, at, length))
             at += 8 * length
-    return Layout(len(data), numbers, tuple(names), tuple(fields))
+    return Layout(data, numbers, tuple(names), tuple(fields))
 
 
 def imu_layout(data: bytes) -> Layout:
@@ -53,25 +55,22 @@ def imu_layout(data: bytes) -> Layout:
     if at + 8 * 37 > len(data):
         raise ValueError("too short for an Imu message")
     fields = (("quat", at, 4), ("quat_covariance", at + 32, 9), ("gyro", at + 104, 3), ("acc", at + 200, 3))
-    return Layout(len(data), numbers, (), fields)
+    return Layout(data, numbers, (), fields)
 
 
 def decode(batch: list[bytes], layout: Layout) -> tuple[np.ndarray, dict[str, np.ndarray]] | None:
     """Stamps in ns (n,), and the fields (n, count); None where a message is laid out otherwise."""
-    if any(len(data) != layout.size for data in batch):
+    size = len(layout.first)
+    if any(len(data) != size for data in batch):
         return None
-    table = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), layout.size)
-    fixed = [np.s_[:4], np.s_[12 : layout.numbers]]
-    ends = [at for _, at, _ in layout.fields] + [layout.size]
-    behind = layout.numbers
-    for start, (_, at, count) in zip(ends, layout.fields, strict=False):
-        fixed.append(np.s_[behind:start])  # the count of each list, and padding
-        behind = at + 8 * count
-    if layout.names:
-        fixed.append(np.s_[behind : layout.size])
-    for part in fixed:
-        if part.stop > (part.start or 0) and np.any(table[:, part] != table[0, part]):
-            return None
+    table = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), size)
+    alike = np.ones(size, bool)  # counts, names and padding; not the stamp and the numbers
+    alike[4:12] = False
+    for _, at, count in layout.fields:
+        alike[at : at + 8 * count] = False
+    alike[layout.numbers :] &= bool(layout.names)
+    if np.any(table[:, alike] != np.frombuffer(layout.first, np.uint8)[alike]):
+        return None
     seconds = np.ascontiguousarray(table[:, 4:8]).view("<i4")[:, 0].astype(np.int64)
     nanoseconds = np.ascontiguousarray(table[:, 8:12]).view("<u4")[:, 0].astype(np.int64)
     found = {name: np.ascontiguousarray(table[:, at : at + 8 * count]).view("<f8") for name, at, count in layout.fields}

@@ -241,7 +241,7 @@ class Replayer:
         """Step all worlds through their windows and read them at the log's sample times."""
         n, model = worlds.n, self.twin.model
         late, shift, commands = self._command_path(worlds)
-        wanted = _path.in_steps(self.time, self._step)
+        wanted = np.where(np.isnan(self.time), np.nan, _path.in_steps(np.nan_to_num(self.time), self._step))
         reads = self._reads(worlds)
         fields = sorted({r.field for r in reads.values()})
         out = {s: np.full((n, wanted.shape[1], len(r.columns)), np.nan) for s, r in reads.items()}

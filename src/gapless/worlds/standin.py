@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,7 @@ class StandIn:
         self._worlds = Worlds(twin, 1, Point(space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1)
         self._command = self._worlds.home_command[self._controls].copy()
         self._stopped = False
+        self._ticks = 0  # periods of this episode
         self.seconds = 0.0
         """Robot time spent on it, over all episodes [s]."""
         self.episodes = 1
@@ -153,8 +154,7 @@ class StandIn:
         return [int(self._twin.model.actuator_ctrladr[d.actuator]) for d in self._twin.drives]
 
     def read(self) -> Reading:
-        time = float(self._worlds.batch.bind("time")[0])
-        return {"time": np.float64(time)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
+        return {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
 
     def write(self, command: Command) -> None:
         if self._stopped:
@@ -165,6 +165,7 @@ class StandIn:
         control = self._worlds.home_command.copy()
         control[self._controls] = given
         self._worlds.step(control[None])
+        self._ticks += 1
         self.seconds += self.period
         if self._worlds.failures:
             self._stopped = True
@@ -177,6 +178,7 @@ class StandIn:
         """Put it back into its home pose: a new episode."""
         self._worlds.reset(redraw=False)
         self._stopped = False
+        self._ticks = 0
         self.episodes += 1
 
     def reveal(self) -> dict[str, float]:
@@ -205,14 +207,20 @@ def build(spec: Spec) -> Twin:
     return Twin.load(spec.robot, add=add, timestep=spec.timestep or step / 2, in_air=spec.in_air)
 
 
-def record(robot: Robot, commands: Array, signal: str = "q", source: str = "") -> Log:
-    """Run commands (periods, joints) on any robot and log what it was told and what it measured, on its own clock."""
+def record(
+    robot: Robot, commands: Array, signal: str = "q", source: str = "", tick: Callable[[], object] = lambda: None
+) -> Log:
+    """Run commands (periods, joints) on any robot and log what it was told and what it measured, on its own clock.
+
+    `tick` is called once a period, for a progress bar.
+    """
     seen: dict[str, list[np.ndarray]] = {}
     for command in commands:
         reading = robot.read()
         for name, value in reading.items():
             seen.setdefault(name, []).append(np.asarray(value))
         robot.write({signal: command})
+        tick()
     reading = robot.read()
     for name, value in reading.items():
         seen.setdefault(name, []).append(np.asarray(value))

@@ -1,6 +1,7 @@
 """LeRobot v3 datasets: parquet with `observation.state` and `action` at one frame rate, one log an episode."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def read(path: Path, mapping: Mapping) -> Log:
     root = place if place.is_dir() else next((p for p in place.parents if (p / "meta" / "info.json").is_file()), None)
     features: dict[str, Any] = _features(root / "meta" / "info.json") if root else {}
     files = sorted(place.glob("data/**/*.parquet")) if place.is_dir() else [disk.regular(place)]
-    found = _episodes(place, files, episode, [f.source for f in mapping.files[0].columns] if mapping.files else [*COLUMNS])
+    found = _episode(place, files, episode, [f.source for f in mapping.files[0].columns] if mapping.files else [*COLUMNS])
     if mapping.files:
         file = mapping.files[0]
     else:
@@ -42,71 +43,73 @@ def read(path: Path, mapping: Mapping) -> Log:
     return finish(path, "lerobot", signals, notes, mapping, files)
 
 
-def _episodes(place: Path, files: list[Path], episode: int | None, keys: list[str]) -> dict[str, np.ndarray]:
-    """The columns of one episode, (n,) or (n, k)."""
+def _episode(place: Path, files: list[Path], episode: int | None, keys: list[str]) -> dict[str, np.ndarray]:
+    """The columns of one episode, (n,) or (n, k); rows of other episodes are passed over as they are read."""
+    seen: set[int] = set()
+    kept: list[dict[str, np.ndarray]] = []
+    for path in files:
+        for batch in _batches(path, keys):
+            index = batch.pop("episode_index", np.zeros(len(batch["timestamp"]))).reshape(-1)
+            seen |= set(np.unique(index[np.isfinite(index)]).astype(int).tolist())
+            chosen = episode if episode is not None else min(seen, default=0)
+            kept.append({k: v[index == chosen] for k, v in batch.items()})
+    if not kept:
+        raise BadInput(f"{place}: there are no samples in it")
+    span = f"{min(seen)} to {max(seen)}" if seen else "none"
+    if episode is None and len(seen) > 1:
+        raise BadInput(f"{place}: holds episodes {span}; name one, as in {place}#{min(seen)}")
+    if episode is not None and episode not in seen:
+        raise BadInput(f"{place}: there is no episode {episode}, only {span}")
+    if any({k: v.shape[1] for k, v in b.items()} != {k: v.shape[1] for k, v in kept[0].items()} for b in kept):
+        raise BadInput(f"{place}: its vectors are not all of one length")
+    return {k: np.concatenate([b[k] for b in kept]) for k in kept[0]}
+
+
+def _batches(path: Path, keys: list[str]) -> Iterator[dict[str, np.ndarray]]:
+    """The wanted columns of a file, some rows at a time, each (rows, k)."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError:
-        raise BadInput(f"{place}: reading parquet needs pyarrow: pip install 'gapless[logs]'") from None
-    tables = []
-    for path in files:
-        try:
-            with parquet.ParquetFile(path, memory_map=False) as source:
-                meta = source.metadata
-                groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
-                claimed = sum(8 * g.column(i).num_values for g in groups for i in range(meta.num_columns))
-                size = path.stat().st_size
-                if max(claimed, meta.num_rows) > disk.expansion_limit(size):
-                    raise BadInput(f"{path}: claims {claimed} bytes in {meta.num_rows} rows, too many for {size} bytes")
-                disk.require_memory(path, 2 * claimed)
-                present = set(source.schema_arrow.names)
-                missing = [k for k in ("timestamp", *keys[:1]) if k not in present]
-                if missing:
-                    raise BadInput(f"{path}: there is no column {missing[0]!r}, only {', '.join(sorted(present)[:20])}")
-                wanted = [k for k in ("timestamp", "episode_index", *keys) if k in present]
-                table = source.read(columns=wanted, use_threads=False)
-            numbers = {k: _numbers(path, k, table[k]) for k in wanted}
-        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            if isinstance(error, BadInput):
-                raise
-            first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-            raise BadInput(f"{path}: damaged parquet ({first})") from None
-        tables.append(numbers)
-    if not tables:
-        raise BadInput(f"{place}: there is no parquet file under data/")
-    joined = {k: np.concatenate([t[k] for t in tables]) for k in tables[0] if all(k in t for t in tables)}
-    index = joined.pop("episode_index", np.zeros(len(joined["timestamp"]))).reshape(-1)
-    present_episodes = np.unique(index[np.isfinite(index)]).astype(int)
-    if episode is None and len(present_episodes) != 1:
-        span = f"{present_episodes[0]} to {present_episodes[-1]}" if len(present_episodes) else "none"
-        raise BadInput(
-            f"{place}: holds episodes {span}; name one, as in {place}#{present_episodes[0] if len(present_episodes) else 0}"
-        )
-    chosen = present_episodes[0] if episode is None else episode
-    if chosen not in present_episodes:
-        raise BadInput(f"{place}: there is no episode {chosen}, only {present_episodes[0]} to {present_episodes[-1]}")
-    return {k: v[index == chosen] for k, v in joined.items()}
+        raise BadInput(f"{path}: reading parquet needs pyarrow: pip install 'gapless[logs]'") from None
+    size = path.stat().st_size
+    held, limit = 0, disk.expansion_limit(size)
+    try:
+        with parquet.ParquetFile(path, memory_map=False) as source:
+            present = source.schema_arrow.names
+            missing = [k for k in ("timestamp", *keys[:1]) if k not in present]
+            if missing:
+                raise BadInput(f"{path}: there is no column {missing[0]!r}, only {', '.join(sorted(present)[:20])}")
+            wanted = [k for k in ("timestamp", "episode_index", *keys) if k in present]
+            claimed = 8 * len(wanted) * source.metadata.num_rows
+            if claimed > limit:
+                raise BadInput(f"{path}: {source.metadata.num_rows} rows in {size} bytes are more than can be")
+            disk.require_memory(path, 2 * claimed)
+            for rows in source.iter_batches(1024, columns=wanted, use_threads=False):
+                batch = {k: _numbers(path, k, rows.column(k)) for k in wanted}
+                held += sum(v.nbytes for v in batch.values())
+                if held > limit:
+                    raise BadInput(f"{path}: unpacks to more than {limit} bytes, {disk.MAX_EXPANSION} times its size")
+                yield batch
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path}: damaged parquet ({disk.reason(error)})") from None
 
 
 def _numbers(path: Path, key: str, column: Any) -> np.ndarray:
+    """A column of numbers or of vectors of one length. Shape: (rows, k)."""
     import pyarrow as pa
 
-    column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
-    rows = len(column)
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        flat = column.flatten()
-        if column.null_count or rows == 0 or len(flat) % rows:
+    rows, kind = len(column), column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        if rows == 0 or column.null_count or np.any(lengths != lengths[0]):
             raise BadInput(f"{path}: column {key!r}: its vectors are not all of one length")
-        if not pa.types.is_fixed_size_list(column.type) and np.any(np.diff(column.offsets.to_numpy()) != len(flat) // rows):
-            raise BadInput(f"{path}: column {key!r}: its vectors are not all of one length")
-        column = flat
+        column = column.flatten()
     if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         raise BadInput(f"{path}: column {key!r} holds {column.type}, not numbers")
-    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return values.reshape(rows, -1)
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).reshape(rows, -1)
 
 
 def _features(path: Path) -> dict[str, Any]:

@@ -139,31 +139,21 @@ def _own_log(path: Path, contents: mcap_records.Contents, channels: list[Channel
 
 
 def _ros_batch(place: str, channel: Channel, batch: mcap_records.Batch, schema: str) -> None:
-    measure = ros2.joint_state_layout if schema == ros2.JOINT_STATE else ros2.imu_layout
+    """Decode many messages in one go; all messages of a topic must be laid out alike."""
     message = len(channel.stamps)
-    decoded = None if channel.layout is None else ros2.decode(batch.data, channel.layout)
-    parts = [batch.data] if decoded is not None or channel.layout is None else [[d] for d in batch.data]
-    for part in parts:
-        try:
-            layout = measure(part[0]) if decoded is None else channel.layout
-            result = decoded or (None if layout is None else ros2.decode(part, layout))
-            if result is None and layout is not None:  # layouts change inside of the first batch
-                for data in part:
-                    _ros_batch(place, channel, mcap_records.Batch(data=[data]), schema)
-                continue
-        except (ValueError, struct.error, UnicodeDecodeError) as error:
-            raise BadInput(f"{place}: message {message}: {error}") from None
-        assert layout is not None and result is not None
-        if channel.layout is not None and (layout.names, [f[::2] for f in layout.fields]) != (
-            channel.layout.names,
-            [f[::2] for f in channel.layout.fields],
-        ):
-            raise BadInput(f"{place}: message {message + 1} has other joints or fields than the messages before it")
-        channel.layout = channel.layout or layout
-        channel.stamps.frombytes(result[0].tobytes())
-        for name, values in result[1].items():
-            channel.add(name, values)
-        message += len(part)
+    try:
+        if channel.layout is None:
+            channel.layout = (ros2.joint_state_layout if schema == ros2.JOINT_STATE else ros2.imu_layout)(batch.data[0])
+        result = ros2.decode(batch.data, channel.layout)
+    except (ValueError, struct.error, UnicodeDecodeError) as error:
+        raise BadInput(f"{place}: message {message}: {error}") from None
+    if result is None:
+        layout = channel.layout
+        other = next(i for i, data in enumerate(batch.data) if ros2.decode([data], layout) is None)
+        raise BadInput(f"{place}: message {message + other} has other joints, fields or frame than the first one")
+    channel.stamps.frombytes(result[0].tobytes())
+    for name, values in result[1].items():
+        channel.add(name, values)
     channel.log_times.extend(batch.log_times)
 
 

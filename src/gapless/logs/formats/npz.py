@@ -80,7 +80,7 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
     except BadInput as error:
         raise error if str(path) in str(error) else BadInput(f"{path}: {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise BadInput(f"{path}: the header does not fit the arrays ({error})") from None
+        raise BadInput(f"{path}: the header does not fit the arrays ({disk.reason(error)})") from None
 
 
 def _finite(path: Path, signal: Signal) -> Signal:
@@ -110,7 +110,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             except BadInput:
                 raise
             except Exception as error:  # zipfile, zlib and numpy each have their own errors for damaged data
-                raise BadInput(f"{path}: array {name!r} is damaged ({type(error).__name__}: {error})") from None
+                raise BadInput(f"{path}: array {name!r} is damaged ({disk.reason(error)})") from None
     return found
 
 

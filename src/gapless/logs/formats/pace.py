@@ -53,9 +53,7 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its parts raise
-        raise BadInput(
-            f"{path}: torch cannot load it ({str(error).splitlines()[0][:200] if str(error) else type(error).__name__})"
-        ) from None
+        raise BadInput(f"{path}: torch cannot load it ({disk.reason(error)})") from None
     if not isinstance(content, dict):
         raise BadInput(f"{path}: holds a {type(content).__name__}, not a dict of tensors")
     found = {}
@@ -84,4 +82,4 @@ def _check_names(path: Path, archive: ZipFile) -> None:
     except BadInput:
         raise
     except Exception as error:  # pickletools raises whatever the damage leads to
-        raise BadInput(f"{path}: data.pkl is damaged ({error})") from None
+        raise BadInput(f"{path}: data.pkl is damaged ({disk.reason(error)})") from None

@@ -1,0 +1,73 @@
+"""`gapless standin`: record a simulated robot with secrets, or draw one."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+
+def standin(
+    spec: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[SPEC]")] = None,
+    *,
+    motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv")] = "rich",
+    seconds: float = 20.0,
+    in_air: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    random: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    robot: str = "quadruped",
+    difficulty: Literal["easy", "normal", "hard"] = "normal",
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Record a stand-in (a simulated robot with secrets, described in a TOML file) moving; or draw one at random.
+
+    For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`, and
+    `gapless standin --random --difficulty hard --seed 7 --out secret.toml`.
+
+    Args:
+        spec: The stand-in's file.
+        motion: What it is told: rich is multisine, chirp, slow triangle and a large square wave.
+        seconds: How long it moves.
+        in_air: Hold its base.
+        random: Draw a stand-in instead, and write its file.
+        robot: With --random: which robot.
+        difficulty: With --random: how many secrets.
+        seed: Of the motion, or with --random of the stand-in.
+        out: The log (.mcap, .npz or .csv), or with --random the stand-in's file.
+    """
+    import dataclasses
+    import os
+
+    import numpy as np
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from gapless.errors import BadInput
+    from gapless.logs import write
+    from gapless.worlds import motion as motions
+    from gapless.worlds import standin as standins
+
+    console = Console(stderr=True)
+    if random:
+        file = out or Path("standin.toml")
+        text = standins.dump(standins.draw(robot, difficulty, seed, in_air))
+        part = file.with_name(file.name + ".part")
+        part.write_text(text)
+        os.replace(part, file)
+        console.print(f"a {difficulty} {robot} with secrets: {file}", markup=False, highlight=False)
+        return
+    if spec is None:
+        raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
+    file = out or Path("log.mcap")
+    if file.suffix not in (".mcap", ".npz", ".csv"):
+        raise BadInput(f"{file}: a log is written as .mcap, .npz or .csv")
+    described = standins.load(spec)
+    if in_air:
+        described = dataclasses.replace(described, in_air=True)
+    stand_in = standins.StandIn(described)
+    commands = motions.plan(motion, standins.build(described), seconds, np.random.default_rng(seed))
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("recording", total=len(commands))
+        log = standins.record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
+    write(log, file)
+    told = f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {file}"
+    console.print(told, markup=False, highlight=False)

@@ -1,0 +1,1 @@
+"""Pages and plots: what a person would rather look at than read."""

@@ -1,0 +1,169 @@
+"""Every format is read for what it says: names, units, clocks, orders."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.logs import find, load_mapping, read
+from tests.logs import samples
+
+
+def test_ros2_joint_states_commands_and_imu(tmp_path: Path) -> None:
+    for chunked in (True, False):
+        samples.ros2(tmp_path / "bag.mcap", chunked)
+        log = read(tmp_path / "bag.mcap")
+        assert log.joints == samples.JOINTS
+        assert np.array_equal(log["q"].values, samples.Q) and np.array_equal(log["q_cmd"].values, samples.Q_CMD)
+        assert np.array_equal(log["dq"].values[0], [1.0, 2.0]) and "tau" not in log
+        assert log["q"].time == pytest.approx(samples.TIME + 5e-4, abs=2e-9), "device time is the stamp"
+        assert log["q"].host_time == pytest.approx(samples.TIME, abs=2e-9), "host time is when it was recorded"
+        assert np.array_equal(log["quat"].values[0], [0.9, 0.1, 0.2, 0.3])
+        assert np.array_equal(log["gyro"].values[0], [1, 2, 3]) and np.array_equal(log["acc"].values[0], [0, 0, 9.81])
+
+
+def test_ros2_agrees_with_the_field_s_own_decoder(tmp_path: Path) -> None:
+    from mcap_ros2.reader import read_ros2_messages
+
+    samples.ros2(tmp_path / "bag.mcap")
+    theirs = [m.ros_msg.position for m in read_ros2_messages(str(tmp_path / "bag.mcap"), topics=["/joint_states"])]
+    assert np.array_equal(read(tmp_path / "bag.mcap")["q"].values, np.array(theirs))
+
+
+def test_ros2_joints_that_change_on_the_way_are_refused(tmp_path: Path) -> None:
+    from mcap_ros2.writer import Writer
+
+    with (tmp_path / "bag.mcap").open("wb") as file:
+        writer = Writer(file)
+        schema = writer.register_msgdef("sensor_msgs/msg/JointState", samples.JOINT_STATE)
+        for i, names in enumerate([["a", "b"], ["a", "b"], ["a", "c"]]):
+            header = {"stamp": {"sec": 1, "nanosec": i}, "frame_id": ""}
+            message = {"header": header, "name": names, "position": [0.0, 1.0], "velocity": [], "effort": []}
+            writer.write_message("/joint_states", schema, message, i, i, i)
+        writer.finish()
+    with pytest.raises(BadInput, match="message 2 has other joints"):
+        read(tmp_path / "bag.mcap")
+
+
+def test_lerobot_episodes_are_logs(tmp_path: Path) -> None:
+    samples.lerobot(tmp_path / "ds", episodes=3)
+    with pytest.raises(BadInput, match="episodes 0 to 2; name one, as in .*ds#0"):
+        read(tmp_path / "ds")
+    log = read(tmp_path / "ds#2")
+    assert log.joints == samples.JOINTS and log["q"].values == pytest.approx(samples.Q, abs=1e-6)
+    assert log["q_cmd"].values == pytest.approx(samples.Q_CMD, abs=1e-6)
+    assert "does not say the unit" in " ".join(log.provenance.notes)
+    with pytest.raises(BadInput, match="no episode 7, only 0 to 2"):
+        read(tmp_path / "ds#7")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_sage_folders(tmp_path: Path, packed: bool) -> None:
+    samples.sage(tmp_path / "motion", packed)
+    log = read(tmp_path / "motion")
+    assert log.joints == samples.JOINTS
+    assert np.array_equal(log["q"].values, samples.Q) and np.array_equal(log["q_cmd"].values, samples.Q_CMD)
+    assert log["q"].time == pytest.approx(samples.TIME), "microseconds"
+
+
+def test_csv_units_signs_and_text_columns(tmp_path: Path) -> None:
+    (tmp_path / "run.csv").write_text(samples.csv_text())
+    (tmp_path / "run.toml").write_text(samples.CSV_MAPPING)
+    log = read(tmp_path / "run.csv")
+    assert log["q"].column("hip") == pytest.approx(np.radians(samples.Q[:, 0]))
+    assert np.array_equal(log["q"].column("knee"), -samples.Q[:, 1])
+    assert "q (hip): turned from deg into rad" in log.provenance.notes
+    assert "run.csv: columns that no signal takes: phase" in log.provenance.notes
+
+
+def test_csv_of_other_habits(tmp_path: Path) -> None:
+    """Semicolons, no header, comments, empty cells, text that changes."""
+    mapping = '[[file]]\ntime = "{0}"\ntime_unit = "ms"\n[file.columns]\n{1} = {{ signal = "q", joint = "a" }}\n'
+    habits = {
+        "t;x;why\n0;1.5;a\n20;;b\n\n# break\n40;2.5;c\n": ("t", "x"),
+        "0,1.5\n20,\n40,2.5\n": ("0", "1"),
+        '# t, x, why\r\n0,1.5,"a,b"\r\n20,,""\r\n40,2.5,c\r\n': ("t", "x"),
+    }
+    for text, names in habits.items():
+        (tmp_path / "run.csv").write_text(text, newline="")
+        (tmp_path / "run.toml").write_text(mapping.format(*names))
+        log = read(tmp_path / "run.csv")
+        assert log["q"].time.tolist() == [0, 0.02, 0.04]
+        assert np.array_equal(log["q"].values[:, 0], [1.5, np.nan, 2.5], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("t,x\n0,1\n1,oops\n", "line 3, column 'x': 'oops' is not a number"),
+        ("t,x\n0,1\n1,2,3\n", "line 3: 3 cells, but the header has 2"),
+        ("t,x\n0,1\nnan,2\n", "line 3: time 't' is nan"),
+        ("t,x\n0,1\n1,inf\n", "line 3: 'x' is infinite for a"),
+        ("t,y\n0,1\n", "line 1: unknown column 'x'"),
+        ("t,x\n", "no samples after the header"),
+        ("", "the file is empty"),
+        ("t,x\n" + "0" * (3 << 20), "longer than"),
+    ],
+)
+def test_a_bad_csv_is_named_by_line_and_column(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "run.csv").write_text(text)
+    (tmp_path / "run.toml").write_text('[[file]]\ntime = "t"\n[file.columns]\nx = { signal = "q", joint = "a" }\n')
+    with pytest.raises(BadInput, match=said) as error:
+        read(tmp_path / "run.csv")
+    assert "run.csv" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tim_unit = 's'", "unknown key 'tim_unit': did you mean 'time_unit'"),
+        ("time_unit = 'h'", "unknown unit 'h'"),
+        ("[[file]]\n[file.columns]\n", "which column is the time"),
+        ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'qq' }", "unknown signal 'qq'"),
+        ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', unit = 'V' }", "unknown unit 'V'"),
+        ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', joint = 'a', sing = -1 }", "did you mean 'sign'"),
+        ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', sign = 2 }", "sign must be 1 or -1"),
+        ("[convert]\n'q/a' = { scale = 'big' }", "scale must be a number"),
+        ("[file]\n", r"write \[\[file\]\]"),
+        ("= 3", "not TOML"),
+    ],
+)
+def test_a_bad_mapping_is_named_by_its_key(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(BadInput, match=said):
+        load_mapping(tmp_path / "bad.toml")
+
+
+def test_an_unknown_mapping_or_log_is_refused_with_the_valid_names(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="did you mean 'so101'"):
+        load_mapping("so100")
+    with pytest.raises(BadInput, match="there is no such log"):
+        read(tmp_path / "nothing.xyz")
+    (tmp_path / "x.bag").write_bytes(b"x")
+    with pytest.raises(BadInput, match="known format"):
+        read(tmp_path / "x.bag")
+    (tmp_path / "x.csv").write_text("t,x\n0,1\n")
+    with pytest.raises(BadInput, match="needs a mapping"):
+        read(tmp_path / "x.csv")
+
+
+def test_bam_constants_and_signed_load(tmp_path: Path) -> None:
+    samples.bam(tmp_path / "bench.json")
+    log = read(tmp_path / "bench.json")
+    assert log.meta == {"mass": 0.5, "motor": "x", "firmware": {"P": 100}}
+    assert np.all(log["load"].values == -6) and np.all(log["enabled"].values == 1)
+
+
+def test_pace_without_names_numbers_the_joints(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PACE files need torch")
+    samples.pace(tmp_path / "traj.pt")
+    log = read(tmp_path / "traj.pt")
+    assert log.joints == ("joint0", "joint1") and log["q"].values == pytest.approx(samples.Q, abs=1e-6)
+
+
+def test_folders_of_logs_are_found_in_order(tmp_path: Path) -> None:
+    samples.sage(tmp_path / "b")
+    samples.sage(tmp_path / "a")
+    samples.bam(tmp_path / "c.json")
+    assert [p.name for p in find(tmp_path)] == ["a", "b", "c.json"]

@@ -1,0 +1,185 @@
+"""Damaged and hostile files load or end in one clear sentence: no crash, no hang, no memory beyond bounds."""
+
+import gzip
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.logs import disk, read
+from gapless.logs.inspection import inspect
+from tests.logs import samples
+
+EACH = 160
+WORDS = [b"1e999", b"-1e308", b"nan", b"NaN", b"inf", b"null", b"true", b'"x"', b"[]", b"{}", b"99999999999999999999999999"]
+WORDS += [b"\xff" * 8, b"\x00" * 8, b"\xff\xff\xff\x7f", b"\n", b",", b'"', b"\x80"]
+
+
+def mutated(content: bytes, rng: np.random.Generator) -> bytes:
+    """One to three changes of the kinds that disks, cables, editors and attackers make."""
+    data = bytearray(content)
+    for _ in range(rng.integers(1, 4)):
+        if not data:
+            break
+        at, other = (int(rng.integers(0, len(data))) for _ in range(2))
+        length = int(rng.integers(1, 40))
+        kind = rng.integers(0, 8)
+        if kind == 0:
+            del data[at:]
+        elif kind == 1:
+            data[at] ^= 1 << int(rng.integers(0, 8))
+        elif kind == 2:
+            data[at:at] = rng.bytes(length)
+        elif kind == 3:
+            del data[at : at + length]
+        elif kind == 4:
+            data[at : at + length], data[other : other + length] = data[other : other + length], data[at : at + length]
+        elif kind == 5:
+            word = WORDS[int(rng.integers(0, len(WORDS)))]
+            data[at : at + len(word)] = word
+        elif kind == 6:
+            data[at:at] = WORDS[int(rng.integers(0, len(WORDS)))]
+        else:
+            data[at:at] = data[other : other + 200]
+    return bytes(data)
+
+
+def test_more_than_2000_mutated_files(tmp_path: Path) -> None:
+    """Each loads, and can be inspected, or is refused in a sentence that names the file."""
+    made = samples.write_all(tmp_path)
+    rng = np.random.default_rng(11)
+    outcomes: dict[str, list[int]] = {}
+    for name, (path, damaged) in made.items():
+        whole = damaged.read_bytes()
+        assert read(path).signals, f"{name} is whole"
+        loaded = refused = 0
+        for number in range(EACH):
+            damaged.write_bytes(mutated(whole, rng))
+            try:
+                inspect(read(path))
+                loaded += 1
+            except BadInput as error:
+                said = str(error)
+                assert "\n" not in said and len(said) < 600, (name, number, said)
+                assert any(p.name in said for p in (damaged, path, *damaged.parents[:1])), (name, number, said)
+                refused += 1
+        damaged.write_bytes(whole)
+        outcomes[name] = [loaded, refused]
+    assert sum(map(sum, outcomes.values())) >= 2000 or "pace" not in made, outcomes
+    assert all(refused > 0 for _, refused in outcomes.values()), outcomes
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_files_of_every_format_are_refused_or_shorter(tmp_path: Path, share: float) -> None:
+    for name, (path, damaged) in samples.write_all(tmp_path).items():
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[: int(len(whole) * share)])
+        try:
+            log = read(path)
+            assert all(len(s.time) <= 60 for s in log.signals.values())
+            assert name in ("own csv", "plain.csv", "sage state", "sage joints", "mapping"), f"{name} has an end to miss"
+        except BadInput:
+            pass
+        damaged.write_bytes(whole)
+
+
+def bombs(folder: Path) -> dict[str, Path]:
+    """Small files that claim, or unpack to, very much."""
+    folder.mkdir(exist_ok=True)
+    mapping = '[[file]]\ntime = "t"\n[file.columns]\nx = { signal = "q", joint = "a" }\n'
+    (folder / "gzip.csv.gz").write_bytes(gzip.compress(b"t,x\n" + b"0,0\n" * (12 << 20)))
+    (folder / "gzip.toml").write_text(mapping)
+    with zipfile.ZipFile(folder / "zeros.npz", "w", zipfile.ZIP_DEFLATED) as archive, archive.open("q.npy", "w") as file:
+        np.lib.format.write_array(file, np.zeros(8 << 20))
+    with zipfile.ZipFile(folder / "claims.npz", "w") as archive, archive.open("q.npy", "w") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (1 << 50,)}
+        np.lib.format.write_array_header_1_0(file, header)
+    with zipfile.ZipFile(folder / "zeros.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros/data.pkl", b"\x80\x02}q\x00.")
+        archive.writestr("zeros/data/0", bytes(64 << 20))
+    with zipfile.ZipFile(folder / "asks.pt", "w") as archive:
+        archive.writestr("asks/data.pkl", b"\x80\x02cbuiltins\nbytearray\nq\x00\x8a\x05\x00\x00\x00\x00\x10\x85R.")
+        archive.writestr("asks/version", b"3\n")
+    from mcap.writer import Writer
+
+    with (folder / "chunk.mcap").open("wb") as stream:
+        writer = Writer(stream, chunk_size=1 << 30)
+        writer.start()
+        schema = writer.register_schema("gapless.Sample", "jsonschema", b"{}")
+        channel = writer.register_channel("/a", "json", schema, {"columns": '{"q": ["a"]}'})
+        writer.add_message(channel, 0, b'{"time":0,"q":[' + b"0" * (64 << 20) + b"]}", 0)
+        writer.finish()
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rows = 4_000_000
+    column = pa.repeat(pa.scalar(0.0), rows)
+    lists = pa.FixedSizeListArray.from_arrays(column, 1)
+    parquet.write_table(pa.table({"timestamp": column, "observation.state": lists}), folder / "rows.parquet")
+    (folder / "deep.json").write_text('{"entries": ' + "[" * 200_000)
+    (folder / "empty.json").write_text('{"entries": [' + "{}," * 1_000_000 + "{}]}")
+    return {p.name: p for p in folder.iterdir() if p.suffix != ".toml"}
+
+
+PEAK = """
+import sys
+from gapless.errors import BadInput
+from gapless.logs import read
+def peak(): return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) * 1024
+for warm in sys.argv[2:]:
+    try: read(warm)
+    except BadInput: pass
+before = peak()
+try: read(sys.argv[1]); said = "loaded"
+except BadInput as error: said = str(error)
+print(peak() - before); print(said)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_bombs_stay_within_bounds(tmp_path: Path) -> None:
+    """A refused bomb costs its own size and a constant; nothing near what it claims (48 MB to petabytes)."""
+    whole = [path for path, _ in samples.write_all(tmp_path).values()]
+    for name, path in bombs(tmp_path / "bombs").items():
+        if name.endswith(".pt"):
+            pytest.importorskip("torch", reason="PACE files need torch")
+        warm = [str(w) for w in whole if w.suffix == path.suffix or (w.is_dir() and path.suffix == ".parquet")]
+        done = subprocess.run([sys.executable, "-c", PEAK, str(path), *warm], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (name, done.stderr[-500:])
+        grown, said = done.stdout.splitlines()
+        assert name in said, (name, said)
+        assert int(grown) < 4 * path.stat().st_size + (32 << 20), (name, grown, said)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_a_large_honest_file_takes_at_most_four_times_its_size(tmp_path: Path) -> None:
+    warm = [str(path) for path, _ in samples.write_all(tmp_path).values() if path.suffix in (".csv", ".json")]
+    (tmp_path / "long.csv").write_bytes(b"t,x,y\n" + b"".join(b"%d,1,2\n" % i for i in range(1_500_000)))
+    (tmp_path / "long.toml").write_text(
+        '[[file]]\ntime = "t"\n[file.columns]\nx = { signal = "q", joint = "a" }\ny = { signal = "q", joint = "b" }\n'
+    )
+    with (tmp_path / "long.json").open("w") as file:
+        entry = '{"position":0,"speed":0,"timestamp":%d,"goal_position":1}'
+        file.write('{"entries":[' + ",".join(entry % i for i in range(200_000)) + "]}")
+    for name in ("long.csv", "long.json"):
+        path = tmp_path / name
+        done = subprocess.run([sys.executable, "-c", PEAK, str(path), *warm], capture_output=True, text=True, timeout=60)
+        grown, said = done.stdout.splitlines()
+        assert said == "loaded"
+        assert int(grown) < 4 * path.stat().st_size + (16 << 20), (name, int(grown) / path.stat().st_size)
+
+
+def test_a_log_longer_than_memory_is_refused_with_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = samples.write_all(tmp_path)
+    monkeypatch.setattr(disk, "available_memory", lambda: 10)
+    for name in ("own npz", "bam", "ros.mcap", "lerobot"):
+        with pytest.raises(BadInput, match=r"GB of memory and 0\.0 GB are free; cut the log"):
+            read(made[name][0])
+    (tmp_path / "long.csv").write_text("t,x\n" + "".join(f"{i},0.123456789012\n" for i in range(200_000)))
+    (tmp_path / "long.toml").write_text('[[file]]\ntime = "t"\n[file.columns]\nx = { signal = "q", joint = "a" }\n')
+    with pytest.raises(BadInput, match="GB of memory"):
+        read(tmp_path / "long.csv")
