@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import functools
 import hashlib
 import itertools
@@ -18,9 +17,8 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.harness import Case, added, interleave, ratio, uncertainty
+from bench.raw_loop import RawLoop, compiled, states
 from gapless.robots import load as robot
 from gapless.twin import Box, Twin
 from gapless.twin.mechanisms import Inertia
@@ -46,7 +45,6 @@ THREADS = 2
 ANT_PERIODS, GYM_PERIODS = 1, 50  # in a measurement of those, so that it takes about as long
 PUSHED, RESET = 0.01, 1 / 500  # share of the worlds each period; the latter makes episodes of 10 s
 KICK = 0.5  # m/s
-RawLoop = Callable[[mujoco.MjModel, Array, Array], Array]
 
 PARAMETERS = (
     "inertia.mass/*",
@@ -159,39 +157,6 @@ def worlds_case(key: str, twin: Twin, n: int) -> tuple[Case, Worlds]:
             worlds.reset(qpos=task.qpos, redraw=False)
 
     return Case(key, lambda r: drive(worlds, segment(n, r), on), prepare), worlds
-
-
-@contextlib.contextmanager
-def compiled() -> Iterator[RawLoop]:
-    """`raw_loop.c`, compiled against the mujoco wheel's own headers and library and loaded into this process."""
-    wheel = Path(mujoco.__file__).parent
-    library = next(iter(sorted(wheel.glob("libmujoco.*"))))
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "raw_loop.so"
-        source = Path(__file__).with_name("raw_loop.c")
-        flags = ["-O2", "-shared", "-fPIC", "-pthread", f"-I{wheel / 'include'}", f"-Wl,-rpath,{wheel}"]
-        subprocess.run(["gcc", *flags, str(source), str(library), "-o", str(target)], check=True)
-        loaded = ctypes.CDLL(str(target))
-    double = np.ctypeslib.ndpointer(np.float64, flags="C_CONTIGUOUS")
-    loaded.raw_loop.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, double, double]
-
-    def run(model: mujoco.MjModel, state: Array, control: Array) -> Array:
-        """Advance states (n, integration state) in place under controls (n, steps, controls)."""
-        if loaded.raw_loop(model._address, len(state), control.shape[1], state, control):
-            raise RuntimeError("the raw loop met a warning of the engine: the comparison is not fair")
-        return state
-
-    yield run
-
-
-def states(model: mujoco.MjModel, qpos: Array) -> Array:
-    """Worlds at rest as integration states."""
-    data, spec = mujoco.MjData(model), mujoco.mjtState.mjSTATE_INTEGRATION.value
-    out = np.empty((len(qpos), mujoco.mj_stateSize(model, spec)))
-    for row, q in zip(out, qpos, strict=True):
-        data.qpos[:] = q
-        mujoco.mj_getState(model, data, row, spec)
-    return out
 
 
 def substep_controls(commands: Array, substeps: int) -> Array:

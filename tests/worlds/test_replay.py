@@ -75,7 +75,7 @@ def test_a_floating_robot_whose_base_is_logged_leaves_no_error():
 
 
 def test_a_base_that_is_not_logged_is_estimated_from_imu_and_legs():
-    stand_in, log = log_of(Spec("quadruped", tolerance=0, timestep=0.005), seconds=3.0)
+    _, log = log_of(Spec("quadruped", tolerance=0, timestep=0.005), seconds=3.0)
     twin = Twin.load("quadruped")
     result = Replayer(twin, log, window=0.2)(twin.space.nominal)
     assert result.rmse("q").max() < 0.01

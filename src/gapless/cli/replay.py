@@ -57,6 +57,7 @@ def replay(
 
     from gapless.errors import BadInput
     from gapless.logs import find, load_mapping, read
+    from gapless.robots import load
     from gapless.twin import Twin
     from gapless.twin import belief as beliefs
     from gapless.twin.mechanisms import Friction, Gains
@@ -67,11 +68,15 @@ def replay(
     # the model as it is given: its own solver settings for friction, however soft
     add: list[Any] = [Friction(hard=False)]
     stated = load_mapping(mapping) if mapping else None
-    first = read(find(logs[0])[0], stated)
+    robot = load(model)
+    paths = [path for given in logs for path in find(given)]
+    if not paths:
+        raise BadInput(f"there is no log in {', '.join(map(str, logs))}")
+    first = read(paths[0], stated)
     kp, kd = (_stated(v, first.meta.get(k)) for k, v in (("kp", kp), ("kd", kd)))
     if kp is not None or kd is not None:
         add.append(Gains(kp={} if kp is None else {"*": kp}, kd={} if kd is None else {"*": kd}))
-    twin = Twin.load(model, add=add, in_air=in_air)
+    twin = Twin.load(robot, add=add, in_air=in_air)
     values = twin.space.nominal[None]
     if belief is not None:
         known = beliefs.load(belief)
@@ -82,7 +87,6 @@ def replay(
     twin.space.check(values)
     results: dict[str, Replay] = {}
     started, robot_seconds = time.perf_counter(), 0.0
-    paths = [path for given in logs for path in find(given)]
     console = Console(stderr=True)
     for path in track(paths, "replaying", console=console, disable=json or len(paths) < 2 or not console.is_terminal):
         log = read(path, stated)

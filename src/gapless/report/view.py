@@ -68,6 +68,9 @@ def show(twin: Twin, replay: Replay, port: int = 8080, seconds: float | None = N
         raise BadInput("viewing needs two more packages: pip install 'gapless[view]'") from None
     pair = Pair(twin, replay)
     server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    centre, size = pair.model.stat.center, pair.model.stat.extent
+    server.initial_camera.look_at = tuple(centre)
+    server.initial_camera.position = tuple(centre + size * np.array([0.9, -1.1, 0.5]))
     scene = ViserMujocoScene(server, pair.model, 1)
     playing = server.gui.add_checkbox("play", True)
     slider: Any = server.gui.add_slider("time [s]", 0.0, float(pair.time[-1]), max(float(pair.time[-1]) / 1000, 1e-3), 0.0)

@@ -70,7 +70,7 @@ class Twin:
     @classmethod
     def load(
         cls,
-        source: str | os.PathLike[str],
+        source: str | os.PathLike[str] | robots.RobotModel,
         mechanisms: Sequence[Mechanism] | None = None,
         add: Sequence[Mechanism] = (),
         control_dt: float | None = None,
@@ -80,14 +80,14 @@ class Twin:
         """A twin of a built-in robot, an MJCF or URDF file, or `menagerie:NAME`.
 
         Args:
-            source: name or path.
+            source: name or path, or what `robots.load` gave.
             mechanisms: what may be wrong; `defaults()` unless given.
             add: mechanisms besides those; one of the same class replaces a default.
             control_dt: control period [s]; the model's own `control_dt` unless given.
             timestep: physics step [s]; the model's own unless given.
             in_air: hold the floating base fixed, a metre up: the robot hangs in a frame.
         """
-        robot = robots.load(source)
+        robot = source if isinstance(source, robots.RobotModel) else robots.load(source)
         chosen = list(defaults() if mechanisms is None else mechanisms)
         for extra in add:
             same = next((i for i, m in enumerate(chosen) if type(m) is type(extra)), None)

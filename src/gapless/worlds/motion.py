@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -138,7 +139,8 @@ def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
             raise BadInput(f"{file}: a motion file has at most {MAX_FILE // 2**20} MB")
         with file.open() as lines:
             header = [h.strip() for h in lines.readline().split(",")]
-            rows = np.loadtxt(lines, delimiter=",", ndmin=2)
+            text = lines.read()
+        rows = np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2) if text.strip() else np.empty((0, len(header)))
     except OSError as error:
         raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
     except ValueError as error:

@@ -258,10 +258,12 @@ def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
         kinds = [k for k in kinds if not k.startswith("contact.")]
     change: dict[str, float | str] = {}
     for quantity in rng.choice(kinds, size=changes[difficulty], replace=False):
-        names = twin.space.match(f"{quantity}*" if f"{quantity}" in twin.space.names else f"{quantity}/*")
-        p = twin.space.parameters[twin.space.names.index(names[0])]
-        size = rng.uniform(1.0, 2.0) * (1 if p.nominal <= p.low or rng.random() < 0.5 else -1)
         pattern = quantity if quantity in twin.space.names else f"{quantity}/*"
+        group = [p for p in twin.space.parameters if p.name in twin.space.match(pattern)]
+        p = group[0]
+        size = rng.uniform(1.0, 2.0) * rng.choice([-1, 1])
+        if not p.log and any(not o.low <= o.nominal + size * p.scale <= o.high for o in group):
+            size = abs(size)  # no negative friction
         change[str(pattern)] = f"x{np.exp(size * p.scale):.4g}" if p.log else f"{size * p.scale:+.4g}"
     add: dict[str, dict[str, Any]] = {}
     if difficulty == "hard":

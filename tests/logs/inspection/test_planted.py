@@ -197,7 +197,7 @@ def test_a_planted_fault_is_found(originals: dict[str, tuple[Log, Facts | None]]
     found = inspect(plant(log), facts).findings
     told = [f for f in found if f.code == code]
     assert told, f"{fault}: only {[(f.code, f.joint) for f in found]}"
-    assert all(f.sentence and f.severity != "info" for f in told)
+    assert all(f.sentence for f in told) and any(f.severity != "info" for f in told)
 
 
 @pytest.mark.parametrize("base", ["go2", "imu", "so101", "pendulum"])

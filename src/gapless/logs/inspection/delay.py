@@ -51,6 +51,8 @@ def delays(log: Log) -> dict[str, Delay]:
     time, sent = log["q"].time, log["q_cmd"].time
     if len(time) < 100 or len(sent) < 2 or np.any(np.diff(time) <= 0) or np.any(np.diff(sent) < 0):
         return {}
+    if time[-1] - time[0] > 3 * len(time) * np.median(np.diff(time)):  # mostly holes
+        return {}
     found = {}
     for joint in log["q"].columns:
         if joint in log["q_cmd"].columns:

@@ -173,12 +173,12 @@ def _ranges(log: Log, facts: Facts | None, told: set[str]) -> Iterator[Finding]:
                 if furthest > WHOLE and commanded and np.nanmax(np.abs(log["q_cmd"].column(joint))) > WHOLE:
                     yield _degrees(name, joint, f"it reaches {furthest:.0f}, which would be {furthest / 2 / pi:.0f} turns")
                 continue
-            beyond, width = max(limits[0] - low, high - limits[1]), limits[1] - limits[0]
+            beyond = max(limits[0] - low, high - limits[1])
             if beyond <= OUTSIDE:
                 continue
             spans = f"{low:.3f} to {high:.3f}, the model {limits[0]:.3f} to {limits[1]:.3f} rad"
             fits = limits[0] - OUTSIDE <= low / DEGREES and high / DEGREES <= limits[1] + OUTSIDE
-            if fits and (high - low > 1.5 * width or beyond > width):
+            if fits and furthest > max(pi, 2 * abs(limits[0]), 2 * abs(limits[1])):
                 yield _degrees(name, joint, f"it reaches {spans}")
                 continue
             text = f"{name} of {joint} reaches {spans}: its zero, sign or unit does not fit"

@@ -20,6 +20,8 @@ def slip_findings(log: Log) -> Iterator[Finding]:
     if np.any(np.diff(time) <= 0) or np.any(np.diff(log["q_cmd"].time) < 0):
         return
     period = float(np.median(np.diff(time)))
+    if period > 0.1 * LONGEST or time[-1] - time[0] > 3 * period * len(time):  # too slow, or mostly holes
+        return
     times, lags = _lags(log, period)
     if len(times) < 8:
         return

@@ -1,0 +1,135 @@
+"""The stand-in: a robot with secrets that behaves like a robot, and a file that says what they are."""
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.robots import Robot
+from gapless.twin import Twin
+from gapless.worlds.motion import plan
+from gapless.worlds.standin import Spec, StandIn, build, draw, dump, load, record
+
+FULL = """
+robot = "quadruped"
+seed = 3
+in_air = true
+tolerance = 0.5
+timestep = 0.0025
+[change]
+"friction.viscous/*" = "x1.8"
+"latency.action" = 0.018
+"friction.coulomb/FL_*" = "+0.1"
+[add]
+backlash = { joints = "*_calf", width = 0.02 }
+[sensors]
+noise_q = 0.001
+"""
+
+
+def spec_file(tmp_path, text: str):
+    path = tmp_path / "secret.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_changes_what_it_names_and_draws_the_rest_within_tolerance(tmp_path):
+    truth = StandIn(load(spec_file(tmp_path, FULL))).reveal()
+    nominal = Twin.load("quadruped", in_air=True).space
+    tolerance = dict(zip(nominal.names, zip(nominal.nominal, nominal.tolerance, strict=True), strict=True))
+    assert truth["latency.action"] == 0.018
+    assert truth["friction.viscous/RL_hip"] == pytest.approx(1.8 * tolerance["friction.viscous/RL_hip"][0])
+    assert truth["friction.coulomb/FL_hip"] == pytest.approx(0.1 + tolerance["friction.coulomb/FL_hip"][0])
+    assert truth["backlash.width/RR_calf"] == pytest.approx(0.02, abs=0.0005)
+    assert truth["sensors.noise_q"] == 0.001
+    named = ("latency.action", "friction.viscous", "friction.coulomb/FL", "sensors.noise_q")
+    others = [n for n in tolerance if not n.startswith(named)]
+    off = np.array([truth[n] - tolerance[n][0] for n in others])
+    allowed = np.array([tolerance[n][1] for n in others])
+    assert (np.abs(off) <= 0.5 * allowed + 1e-12).all()
+    assert (off != 0).mean() > 0.9
+
+
+def test_the_same_seed_is_the_same_robot_and_another_seed_another():
+    a, b, c = (StandIn(Spec("bench", seed=s)).reveal() for s in (1, 1, 2))
+    assert a == b != c
+    exact = StandIn(Spec("bench", tolerance=0)).reveal()
+    assert list(exact.values()) == Twin.load("bench").space.nominal.tolist()
+
+
+def test_it_runs_at_half_the_twins_time_step_unless_told():
+    assert build(Spec("bench")).model.opt.timestep == Twin.load("bench").model.opt.timestep / 2
+    assert build(Spec("bench", timestep=0.001)).model.opt.timestep == 0.001
+
+
+def test_it_follows_the_protocol_and_counts_what_is_spent_on_it():
+    robot: Robot = StandIn(Spec("arm"))
+    log = record(robot, plan("steps", Twin.load("arm"), 1.0, np.random.default_rng(0)))
+    assert isinstance(robot, StandIn)
+    assert robot.seconds == pytest.approx(1.0)
+    assert log["q"].time.tolist() == pytest.approx((np.arange(51) * robot.period).tolist())
+    assert log.joints == robot.joints
+    robot.reset()
+    assert (robot.episodes, float(robot.read()["time"])) == (2, 0.0)
+    robot.stop()
+    robot.stop()
+    with pytest.raises(BadInput, match="was stopped"):
+        robot.write({"q": np.zeros(6)})
+
+
+def test_the_log_does_not_give_the_secrets_away():
+    robot = StandIn(Spec("bench", change={"friction.coulomb/*": 0.3}))
+    log = record(robot, plan("steps", Twin.load("bench"), 0.5, np.random.default_rng(0)))
+    assert not log.meta
+    assert set(log.signals) == {"q", "dq", "tau", "q_cmd"}
+    assert robot.named() == {n: v for n, v in robot.reveal().items() if n.startswith("friction.coulomb")}
+
+
+@pytest.mark.parametrize("command", [{"q": np.full(6, np.nan)}, {"q": np.zeros(5)}, {"tau": np.zeros(6)}, {}])
+def test_a_command_it_cannot_take_is_refused(command):
+    with pytest.raises(BadInput, match="6 finite numbers"):
+        StandIn(Spec("arm")).write(command)
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "normal", "hard"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_drawn_stand_in_survives_its_file_and_runs(difficulty, seed, tmp_path):
+    spec = draw("quadruped", difficulty, seed, in_air=True)
+    assert load(spec_file(tmp_path, dump(spec))) == spec
+    assert len(spec.change) == {"easy": 1, "normal": 3, "hard": 5}[difficulty]
+    robot = StandIn(spec)
+    record(robot, plan("rich", build(spec), 0.5, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "`robot` must name"),
+        ("robot = 3", "`robot` must name"),
+        ('robot = "quadrupet"', "did you mean 'quadruped'"),
+        ('robot = "none.xml"', "none.xml"),
+        ('robot = "bench"\nsed = 1', "unknown key 'sed': did you mean 'seed'"),
+        ('robot = "bench"\nseed = "a"', "`seed` must be of type int"),
+        ('robot = "bench"\nseed = true', "`seed` must be of type int"),
+        ('robot = "bench"\n[change]\n"frction.viscous/*" = 1.0', "unknown parameter"),
+        ('robot = "bench"\n[change]\n"friction.viscous/*" = "1.8x"', "neither a number, a factor"),
+        ('robot = "bench"\n[change]\n"friction.viscous/*" = true', "must be a number"),
+        ('robot = "bench"\n[change]\n"latency.action" = 5.0', "outside its bounds"),
+        ('robot = "bench"\n[add]\nbacklsh = {}', "unknown mechanism 'backlsh': did you mean 'backlash'"),
+        ('robot = "bench"\n[add]\nbacklash = { widt = 1 }', "unknown setting 'widt': did you mean 'width'"),
+        ('robot = "bench"\n[add]\nbacklash = 3', "unknown setting"),
+        ('robot = "bench"\n[sensors]\nnoise = 1', "unknown sensor quantity"),
+        ('robot = "bench"\n[sensors]\nnoise_q = "loud"', "must be a number"),
+        ("robot = [", "not valid TOML"),
+    ],
+)
+def test_a_faulty_file_is_one_sentence_that_names_it(text, message, tmp_path):
+    path = spec_file(tmp_path, text)
+    with pytest.raises(BadInput, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_beside_the_file_is_found(tmp_path):
+    Twin.load("bench").save(tmp_path / "mine.xml")
+    assert StandIn(load(spec_file(tmp_path, 'robot = "mine.xml"'))).joints == Twin.load("bench").joints
