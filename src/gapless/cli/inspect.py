@@ -88,6 +88,8 @@ def _print(report: "Report", found: "dict[str, Delay]") -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from gapless.logs.inspection.delay import together
+
     console = Console(highlight=False, soft_wrap=True)
     by_rate: dict[str, list[str]] = {}
     for name, rate in report.rates.items():
@@ -103,6 +105,10 @@ def _print(report: "Report", found: "dict[str, Delay]") -> None:
         )
     if open_ := [j for j in found if j not in told]:
         console.print(f"  delay    not determined by this log: {escape(', '.join(open_))}")
+    if len(found) > 1 and (shared := together(found)) and shared.determined:
+        console.print(
+            f"  delay    all joints together: {shared.seconds * 1e3:.1f} ms (within {shared.uncertainty * 1e3:.1f} ms)"
+        )
     if not report.findings:
         console.print("  nothing wrong was found")
 
@@ -110,10 +116,19 @@ def _print(report: "Report", found: "dict[str, Delay]") -> None:
 def _plain(report: "Report", found: "dict[str, Delay]") -> dict[str, Any]:
     from dataclasses import asdict
 
+    from gapless.logs.inspection.delay import together
+
     delays = {joint: asdict(d) for joint, d in found.items()}
+    shared = together(found)
     findings = [{k: v for k, v in asdict(f).items() if v not in ("", None)} for f in report.findings]
     head = {"source": report.source, "duration_s": report.duration, "rates_hz": report.rates}
-    return {**head, "errors": report.errors, "findings": _numbers(findings), "delays": delays}
+    return {
+        **head,
+        "errors": report.errors,
+        "findings": _numbers(findings),
+        "delays": delays,
+        "delay": asdict(shared) if shared else None,
+    }
 
 
 def _numbers(value: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gapless.logs import Log, read
-from gapless.logs.inspection.delay import delays
+from gapless.logs.inspection.delay import Delay, delays, together
 
 SERVO = """
 <mujoco>
@@ -71,6 +71,16 @@ def test_the_delay_is_found_to_two_milliseconds(
     found = delays(log)["j"]
     assert found.determined
     assert found.seconds == pytest.approx(action + observation, abs=0.002)
+
+
+def test_joints_on_one_bus_are_more_certain_together() -> None:
+    found = {"a": Delay(0.012, 0.004, False), "b": Delay(0.014, 0.004, False), "c": Delay(0.013, 0.002, True)}
+    shared = together(found)
+    assert shared is not None and shared.determined and shared.seconds == pytest.approx(0.013)
+    assert shared.uncertainty < 0.002
+    apart = together({"a": Delay(0.0, 0.001, True), "b": Delay(0.03, 0.001, True)})
+    assert apart is not None and not apart.determined, "they disagree by far more than they claim to know"
+    assert together({}) is None
 
 
 def test_one_slow_sine_does_not_tell_delay_from_lag() -> None:

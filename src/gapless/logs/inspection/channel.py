@@ -150,13 +150,15 @@ def _spiking(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]
 
 
 def _swinging(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
-    """A channel that changes as much from sample to sample as it does at all."""
+    """A channel that changes as much from sample to sample as it does at all, most of the time (not at a few jumps)."""
     floor = CHATTER.get(signal.name)
     both_ways = min(values.max(), -values.min()) > 0.2 * np.ptp(values)
     if floor is None or np.ptp(values) < floor or not both_ways or len(np.unique(values)) < 20:
         return
+    blocks = np.array_split(values, max(1, min(20, len(values) // 20)))
+    usual = float(np.median([np.sqrt(np.mean(np.diff(b) ** 2)) for b in blocks]) / np.std(values))
     share = float(np.sqrt(np.mean(np.diff(values) ** 2)) / np.std(values))
-    if share < 0.9:
+    if share < 0.9 or usual < 0.5:
         return
     text = (
         f"{signal.name} of {name} swings between {values.min():.3g} and {values.max():.3g} {signal.unit} from one sample "

@@ -5,6 +5,7 @@ drive of its own (stiffness, damping, dry friction, gravity, torque limit, all f
 all of them are fitted at once to what was measured. d can be a fraction of a sample, since commands are held in between.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -21,6 +22,8 @@ MOST_SECONDS = 25.0
 """Longer logs are cut to the stretch in which the command moves most."""
 MOST_SAMPLES = 3000
 """Samples compared, evenly spread; more do not change the answer."""
+EARLIEST = -0.003
+"""A drive does not move before it is told; an estimate a little below zero is zero."""
 PROBE = 0.004
 """The fit is repeated with a delay that is wrong by this much, in s, to see whether the log minds."""
 DETERMINED = 0.003
@@ -62,6 +65,18 @@ def delays(log: Log) -> dict[str, Delay]:
                 with np.errstate(all="ignore"):
                     found[joint] = _delay(time[good], q[good], sent, u)
     return found
+
+
+def together(found: Mapping[str, Delay]) -> Delay | None:
+    """One delay for all joints, as on a shared bus: weighted by certainty, less certain where they disagree."""
+    if not found:
+        return None
+    seconds = np.array([d.seconds for d in found.values()])
+    weights = 1 / np.array([max(d.uncertainty, 1e-5) for d in found.values()]) ** 2
+    mean = float(weights @ seconds / weights.sum())
+    disagreement = float(weights @ (seconds - mean) ** 2) / max(len(seconds) - 1, 1)
+    spread = float(np.sqrt(max(disagreement, 1.0) / weights.sum()))
+    return Delay(mean, spread, bool(spread < DETERMINED and mean > EARLIEST))
 
 
 def _delay(time: np.ndarray, q: np.ndarray, sent: np.ndarray, u: np.ndarray) -> Delay:
@@ -131,7 +146,7 @@ def _delay(time: np.ndarray, q: np.ndarray, sent: np.ndarray, u: np.ndarray) -> 
     spread = PROBE * np.sqrt(0.2 / max(worse / max(cost, 1e-12) - 1.0, 1e-6))
     behind = float(np.sum(((q - np.interp(time, sent, u)) / scale) ** 2))
     explained = 2 * cost < 0.7 * behind
-    inside = -0.003 < x[-1] < HIGH[-1] - 1e-3  # a drive does not move before it is told
+    inside = EARLIEST < x[-1] < HIGH[-1] - 1e-3
     return Delay(float(x[-1]), float(spread), bool(spread < DETERMINED and explained and inside))
 
 

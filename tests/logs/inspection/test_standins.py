@@ -1,0 +1,38 @@
+"""Inspection of stand-ins, whose faults and delays are known: quiet where nothing is wrong, and the delay within 2 ms."""
+
+import numpy as np
+import pytest
+
+from gapless.logs import Log
+from gapless.logs.inspection import Facts, inspect
+from gapless.logs.inspection.delay import delays, together
+from gapless.twin import Twin
+from gapless.worlds.motion import plan
+from gapless.worlds.standin import Spec, StandIn, build, record
+
+
+def recorded(robot: str, latency: float, seed: int = 2) -> Log:
+    still = {"latency.action": latency, "latency.observation": 0.0, "latency.jitter": 0.0, "sensors.skew": 0.0}
+    spec = Spec(robot, seed=seed, in_air=robot == "quadruped", change=still, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
+    stand_in = StandIn(spec)
+    return record(stand_in, plan("rich", build(spec), 20.0, np.random.default_rng(1)), stand_in.signal)
+
+
+@pytest.mark.parametrize("robot", ["bench", "arm", "quadruped"])
+def test_a_healthy_robot_is_found_healthy(robot):
+    twin = Twin.load(robot, in_air=robot == "quadruped")
+    ranges = {d.name: tuple(twin.model.jnt_range[d.joint]) for d in twin.drives}
+    report = inspect(recorded(robot, 0.005), Facts(twin.joints, ranges))
+    assert not [f for f in report.findings if f.severity != "info"]
+
+
+@pytest.mark.parametrize(("robot", "latency"), [("bench", 0.0), ("bench", 0.007), ("bench", 0.031), ("quadruped", 0.015)])
+def test_the_delay_of_a_stand_in_is_found_within_2_ms(robot, latency):
+    log = recorded(robot, latency)
+    found = delays(log)
+    sure = [d.seconds for d in found.values() if d.determined]
+    assert sure
+    assert max(abs(s - latency) for s in sure) < 0.002
+    pooled = together(found)
+    assert pooled is not None
+    assert pooled.seconds == pytest.approx(latency, abs=0.002)
