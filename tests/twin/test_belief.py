@@ -58,6 +58,13 @@ def test_a_gaussian_has_its_covariance_and_its_density():
     assert belief.log_density(at)[0] == pytest.approx(truth)
 
 
+def test_a_gaussian_at_a_bound_has_no_lump_there():
+    space = SPACE.select("latency.action")
+    belief = Gaussian(space, space.to_scaled(np.array([0.0])), np.array([[1.0]]))
+    drawn = belief.sample(4000, np.random.default_rng(0))[:, 0]
+    assert stats.kstest(drawn, stats.halfnorm(scale=0.01).cdf).pvalue > 0.01
+
+
 def test_a_box_has_no_density_outside_and_a_constant_one_inside():
     box = within_tolerance(SPACE)
     inside, outside = box.log_density([[50.0, 0.01], [90.0, 0.01]])

@@ -1,6 +1,7 @@
 """Twin: sensible mechanisms on anyone's model, exact when saved, physical for any draw, every parameter alive."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import mujoco
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from gapless import robots
 from gapless.errors import BadInput
 from gapless.twin import Box, Point, Twin, callback, within_tolerance
+from gapless.twin.mechanism import Bound
 from gapless.twin.mechanisms import (
     DC,
     Backlash,
@@ -27,19 +29,18 @@ from gapless.twin.mechanisms import (
     Sensors,
 )
 from gapless.twin.mechanisms.inertia import second_moments
+from gapless.twin.space import amount
 from gapless.worlds import Worlds
 from tests.data import DATA, needs_data
-from tests.twin.models import one_world, twin_of, wheel
+from tests.twin.models import one_world
+
+OTHERS = [DATA / f for f in ("so101/model/so101.xml", "go2_inair/model/go2_fixed_base.xml", "policies/models/g1.xml")]
 
 
-@pytest.fixture(scope="module", params=robots.BUILT_IN)
-def builtin(request) -> Twin:
-    return Twin.load(request.param)
-
-
-def test_at_nominal_values_a_twin_is_the_model_bit_by_bit(builtin):
-    given = robots.load(builtin.name).model
-    for name, array in builtin.fields(builtin.space.nominal).items():
+@pytest.mark.parametrize("source", [*robots.BUILT_IN, *(pytest.param(p, marks=needs_data) for p in OTHERS)], ids=str)
+def test_at_nominal_values_a_twin_is_the_model_bit_by_bit(source):
+    given, twin = robots.load(source).model, Twin.load(source)
+    for name, array in twin.fields(twin.space.nominal).items():
         if not name.startswith("path."):
             own = getattr(given.opt if name.startswith("opt.") else given, name.removeprefix("opt."))
             np.testing.assert_allclose(array[0], own, rtol=1e-15, atol=1e-15, err_msg=name)
@@ -189,40 +190,58 @@ EVERYTHING = (
     Backlash("*_calf", width=0.01),
     Flex("*_thigh", stiffness=100.0),
     Contact(step_at=0.3),
-    Sensors(),
+    Sensors(accelerometer=True),
     Disturbance(wind=True),
 )
 
 
-def test_every_parameter_changes_what_the_robot_does_or_reports():
-    """Central differences in one batch: each parameter half a mismatch up and down, the same commands, the same noise."""
-    twin = Twin.load("quadruped", mechanisms=EVERYTHING, timestep=0.0025)
+def dead_parameters(mechanisms) -> list[str]:
+    """Parameters without any effect, by central differences in one batch: half a mismatch up and down, the same commands.
+
+    What is random (noise, jitter, loss) is off but in the two worlds whose parameter it is, where it can only differ from none.
+    """
+    twin = Twin.load("quadruped", mechanisms=mechanisms, timestep=0.0025)
     space = twin.space
-    centre = 0.5 * np.ones(len(space)) * np.where(space.low >= space.nominal, 1.0, 0.0)
-    up, down = (np.tile(centre, (len(space), 1)) + s * 0.5 * np.eye(len(space)) for s in (1, -1))
-    values = space.clip(space.from_scaled(np.concatenate([up, down])))
-    worlds = Worlds(
-        twin,
-        len(values),
-        Box(space, space.low, space.high),
-        np.random.default_rng(0),
-        signals=("q", "dq", "tau", "quat", "gyro"),
+    chance = np.array(
+        [
+            n.startswith(("sensors.noise", "sensors.drift", "sensors.drop", "latency.jitter", "latency.drop"))
+            for n in space.names
+        ]
     )
+    one_sided = space.low >= space.nominal
+    middle = np.where(one_sided & ~chance, 0.5, 0.0)
+    up = np.tile(middle, (len(space), 1)) + np.diag(np.where(chance, 1.0, 0.5))
+    down = np.tile(middle, (len(space), 1)) - np.diag(np.where(chance, 0.0, 0.5))
+    values = space.clip(space.from_scaled(np.concatenate([up, down])))
+    signals = ("q", "dq", "tau", "quat", "gyro", "acc")
+    worlds = Worlds(twin, len(values), Box(space, space.low, space.high), np.random.default_rng(0), signals=signals)
     worlds.write(values)
     worlds.reset(redraw=False)
-    rng = np.random.default_rng(1)
     seen = []
-    for k in range(60):
+    for k in range(80):
         if k == 20:
             worlds.push([1.5, 0.3, 0])
-        command = worlds.home_command + 0.6 * np.sin(0.25 * k + np.arange(12)) * (k > 5) + 0.05 * rng.standard_normal(12)
-        worlds.step(command)
-        assert not worlds.failures
+        jump = np.sign(np.sin(0.4 * k + np.arange(12))) * (k > 40)
+        worlds.step(worlds.home_command + 0.6 * np.sin(0.25 * k + np.arange(12)) * (k > 5) + 1.5 * jump)
         seen.append(np.concatenate([worlds.qpos, *worlds.readings.values()], axis=1))
     effect = np.abs(np.array(seen)[:, : len(space)] - np.array(seen)[:, len(space) :]).max(axis=(0, 2))
-    # a random draw per world hides nothing: worlds share commands, and noise is off unless its parameter is on
-    dead = [n for n, e in zip(space.names, effect, strict=True) if e < 1e-9]
-    assert not dead
+    return [n for n, e in zip(space.names, effect, strict=True) if e < 1e-9]
+
+
+def test_every_parameter_changes_what_the_robot_does_or_reports():
+    assert dead_parameters(EVERYTHING) == []
+
+
+def test_a_parameter_without_effect_would_be_found():
+    @dataclass(frozen=True)
+    class Dead:
+        def install(self, spec):
+            pass
+
+        def bind(self, model):
+            return Bound([amount("dead.nothing", 0.0, 1.0, 0.1, "", -9.0, 9.0)], lambda fields, values: None)
+
+    assert dead_parameters((Gains(), Sensors(accelerometer=True), Latency(), Dead())) == ["dead.nothing"]
 
 
 @pytest.mark.parametrize(
@@ -249,11 +268,33 @@ def test_keyframes_keep_their_joints_when_a_mechanism_adds_some():
         assert twin.model.key_qpos[0, d.qpos] == plain.key_qpos[0, plain.joint(d.name).qposadr[0]]
 
 
-def test_two_mechanisms_of_one_kind_can_share_the_joints_out():
-    twin = twin_of(wheel(), Friction("axle", hard=False))
-    assert twin.space.names == ("friction.viscous/axle", "friction.coulomb/axle")
-    worlds = one_world(twin, {"friction.viscous/axle": 0.01})
-    assert worlds.batch.expanded("dof_damping")[0, 0] == 0.01
+def test_two_mechanisms_of_one_kind_share_the_joints_out():
+    twin = Twin.load("quadruped", add=[Backlash("*_thigh", width=0.01), Backlash("*_calf", width=0.02)])
+    nominal = dict(zip(twin.space.names, twin.space.nominal, strict=True))
+    assert nominal["backlash.width/FL_thigh"] == 0.01
+    assert nominal["backlash.width/FL_calf"] == 0.02
+    sticky = Twin.load(
+        "quadruped", add=[Friction("*_hip", full=True), Friction("*_t*", full=True), Friction("*_calf", full=True)]
+    )
+    values = sticky.space.values({"friction.stribeck/*": 1.0, "friction.stribeck_speed/*": 0.2})
+    marked = sticky.compile(values).jnt_user[1:, -callback.COLUMNS]
+    assert marked.tolist() == [1.0] * 12
+
+
+def test_a_saved_twin_keeps_its_values_as_nominal_ones(tmp_path):
+    twin = Twin.load("bench", add=[Friction(full=True)])
+    given = {"friction.stribeck/*": 0.1, "friction.coulomb/*": 0.2, "latency.action": 0.02, "gains.kp/*": 12.0}
+    twin.save(tmp_path / "t.xml", twin.space.values(given))
+    again = Twin.load(tmp_path / "t.xml", add=[Friction(full=True)])
+    for pattern, value in given.items():
+        at = again.space.names.index(again.space.match(pattern)[0])
+        assert again.space.nominal[at] == pytest.approx(value), pattern
+    worlds = one_world(again)
+    held = worlds.home_command + 0.0
+    before = worlds.qpos.copy()
+    for _ in range(3):
+        worlds.step(held)
+    assert np.abs(worlds.qpos - before).max() < 0.2  # a delayed robot is not told to go to zero
 
 
 def test_saving_to_a_folder_that_is_not_there_leaves_nothing(tmp_path):

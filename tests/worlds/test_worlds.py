@@ -189,7 +189,7 @@ def test_a_push_changes_the_base_velocity_and_a_pull_accelerates_it(quadruped):
 def test_a_slope_pulls_the_robot_downhill_and_its_imu_knows(quadruped):
     from gapless.worlds.path import rotate_back
 
-    worlds = one_world(quadruped, {"contact.slope_pitch": 0.2})
+    worlds = one_world(quadruped, {"contact.slope_pitch": 0.4, "contact.slope_roll": 0.3})
     gravity = rotate_back(worlds.readings["quat"], np.array([[0, 0, -1.0]]))[0]
     truth = worlds.batch.expanded("opt.gravity")[0] / 9.81
     np.testing.assert_allclose(gravity, truth, atol=1e-6)

@@ -92,7 +92,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A Gaussian in the scaled space, drawn again where it leaves the bounds."""
+    """A Gaussian in the scaled space, mirrored back where it leaves the bounds: a delay around zero is a half-Gaussian."""
 
     space: Space
     centre: Array
@@ -118,15 +118,11 @@ class Gaussian:
         return v * np.sqrt(np.maximum(w, 0))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        out = np.empty((n, len(self.space)))
-        todo = np.arange(n)
-        for _ in range(20):
-            out[todo] = self.space.from_scaled(self.centre + rng.standard_normal((len(todo), len(self.centre))) @ self._root.T)
-            outside = ((out[todo] < self.space.low) | (out[todo] > self.space.high)).any(axis=1)
-            todo = todo[outside]
-            if not len(todo):
-                return out
-        return self.space.clip(out)  # bounds so tight that 20 draws missed them
+        scaled = self.centre + rng.standard_normal((n, len(self.centre))) @ self._root.T
+        low, high = self.space.to_scaled(self.space.low), self.space.to_scaled(self.space.high)
+        scaled = np.where(scaled < low, 2 * low - scaled, scaled)
+        scaled = np.where(scaled > high, 2 * high - scaled, scaled)
+        return self.space.clip(self.space.from_scaled(scaled))
 
     def mean(self) -> Array:
         return self.space.from_scaled(self.centre)

@@ -24,12 +24,16 @@ MARKED = 0.6180339887  # in the last column: this joint's friction is ours
 
 def prepare(spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
     """Mark joints (name to home angle [rad]) in a spec and make room for their parameters."""
-    before = max(0, spec.nuser_jnt)
-    spec.nuser_jnt = before + COLUMNS
+    ours = any(len(j.userdata) >= COLUMNS and list(j.userdata)[-1] == MARKED for j in spec.joints)
+    width = max(0, spec.nuser_jnt) + (0 if ours else COLUMNS)
+    spec.nuser_jnt = width
     for name, angle in home.items():
         joint = spec.joint(name)
-        user = list(joint.userdata)[:before]
-        joint.userdata = user + [0.0] * (before - len(user)) + [0.0, 0.1, 0.0, 0.0, 0.0, 0.0, angle, MARKED]
+        user = list(joint.userdata)
+        if len(user) == width and user[-1] == MARKED:
+            continue  # saved by us, with its values
+        user = user[: width - COLUMNS]
+        joint.userdata = user + [0.0] * (width - COLUMNS - len(user)) + [0.0, 0.1, 0.0, 0.0, 0.0, 0.0, angle, MARKED]
         joint.frictionloss = max(float(joint.frictionloss), LEAST)
     # islands copy the friction before the callback runs
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)

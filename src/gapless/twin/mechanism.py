@@ -117,6 +117,16 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
     return out
 
 
+def base_joint(model: mujoco.MjModel) -> int | None:
+    """The free joint of the robot: at the root of its driven joints, not that of an object beside it; None if it is fixed."""
+    found = drives(model)
+    free = [j for j in range(model.njnt) if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE]
+    if found:
+        root = model.body_rootid[model.jnt_bodyid[found[0].joint]]
+        free = [j for j in free if model.jnt_bodyid[j] == root]
+    return free[0] if free else None
+
+
 def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     """The driven joints that a pattern matches; a joint that exists but has no actuator is an error of its own."""
     found = drives(model)
@@ -132,30 +142,42 @@ def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     raise unknown("joint", pattern, [d.name for d in found])
 
 
-def spec_joint(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:
-    """The driven joints of a spec that a pattern matches, with the errors of `driven`."""
-    return [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
+def last_joints(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:
+    """The driven joints of a spec that a pattern matches, to put another joint behind; each must be the last of its body."""
+    found = [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
+    for joint in found:
+        if joint.parent.joints[-1].name != joint.name:
+            raise BadInput(
+                f"{joint.name} is not the last joint of its body {joint.parent.name}, so nothing can be put between it and the "
+                "link: give each joint a body of its own"
+            )
+    return found
 
 
 def is_position_servo(model: mujoco.MjModel, actuator: int) -> bool:
     """Whether the control is a position target: an affine servo or a DC motor with a position input."""
     if is_dc_motor(model, actuator):
         return bool(model.actuator_ctrlspec[actuator] & int(mujoco.mjtCtrlInput.mjINPUT_POS))
-    return bool(
-        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
-        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
-        and model.actuator_biasprm[actuator, 1] < 0
-    )
+    return _is_affine(model, actuator) and bool(model.actuator_biasprm[actuator, 1] < 0) and not _integrates(model, actuator)
 
 
 def is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
-    """Whether the control is a velocity target."""
+    """Whether the control is a velocity target: a velocity servo, or a position servo that integrates its command."""
+    if not _is_affine(model, actuator):
+        return False
+    position, speed = model.actuator_biasprm[actuator, 1:3]
+    return bool(position < 0 if _integrates(model, actuator) else position == 0 and speed < 0)
+
+
+def _is_affine(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(
         model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
         and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
-        and model.actuator_biasprm[actuator, 1] == 0
-        and model.actuator_biasprm[actuator, 2] < 0
     )
+
+
+def _integrates(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR)
 
 
 def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:

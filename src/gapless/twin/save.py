@@ -12,13 +12,11 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from gapless.errors import BadInput
 from gapless.twin import callback
 from gapless.twin.mechanism import SCALAR, Drive, Fields, is_dc_motor, is_position_servo
 
 DIGITS = 17  # of a float64
 LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic
-Poses = list[tuple[str, float, dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]]
 
 
 @contextlib.contextmanager
@@ -40,92 +38,6 @@ def to_xml(spec: mujoco.MjSpec) -> str:
     return re.sub(r"(?<=[\" ])-?\d+\.\d{12,}(e[-+]?\d+)?(?=[\" ])", lambda m: repr(float(m[0])), xml)
 
 
-def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
-    """A copy as MuJoCo would save and load it: radians, no includes, every joint and actuator named."""
-    spec = spec.copy()
-    folder, assets = spec.modelfiledir, dict(spec.assets)
-    for elements, kind in ((spec.bodies[1:], "body"), (spec.joints, "joint"), (spec.actuators, "actuator")):
-        for i, element in enumerate(elements):
-            element.name = element.name or f"{kind}_{i}"
-    try:
-        spec.compile()
-        out = mujoco.MjSpec.from_string(to_xml(spec), assets=assets)
-    except ValueError as error:
-        raise BadInput(f"the model does not compile: {str(error).splitlines()[0]}") from None
-    out.modelfiledir = folder
-    return out
-
-
-def hang(spec: mujoco.MjSpec) -> mujoco.MjSpec:
-    """A copy whose floating base is held fixed, a metre above where it was."""
-    spec = canonical(spec)
-    poses = take_keyframes(spec)
-    free = [j for j in spec.joints if j.type == mujoco.mjtJoint.mjJNT_FREE]
-    if not free:
-        raise BadInput("only a robot with a floating base can be hung up, and this one has a fixed base")
-    for joint in free:
-        joint.parent.pos = np.asarray(joint.parent.pos) + [0.0, 0.0, 1.0]
-        spec.delete(joint)
-    put_keyframes(spec, poses)
-    return spec
-
-
-def part_from_base(spec: mujoco.MjSpec) -> list[str]:
-    """Keep a fixed base and the links on it from colliding, in place; return a sentence for each base.
-
-    MuJoCo lets no link collide with its parent, unless that parent is fixed to the world. So a robot that is hung up, or
-    whose free joint was taken away, blows its hips off the trunk that they overlap.
-    """
-    model = spec.copy().compile()
-    solid = {int(model.geom_bodyid[g]) for g in np.flatnonzero(model.geom_contype | model.geom_conaffinity)}
-    parted: dict[str, list[str]] = {}
-    for b in sorted(solid):
-        p = int(model.body_parentid[b])
-        if p and p in solid and model.body_weldid[b] and not model.body_weldid[p]:
-            pair = model.body(p).name, model.body(b).name
-            parted.setdefault(pair[0], []).append(pair[1])
-            spec.add_exclude(bodyname1=pair[0], bodyname2=pair[1])
-    return [
-        f"{base} is fixed and overlaps its links in MuJoCo's eyes, so it does not collide with {', '.join(links)}"
-        for base, links in parted.items()
-    ]
-
-
-def take_keyframes(spec: mujoco.MjSpec) -> Poses:
-    """Remove keyframes and return them by joint name, since mechanisms may add joints."""
-    model = spec.copy().compile()
-    poses: Poses = []
-    for key in list(spec.keys):
-        at = model.key(key.name).id if key.name else list(spec.keys).index(key)
-        qpos = {}
-        qvel = {}
-        for j in range(model.njnt):
-            nq = {0: 7, 1: 4}.get(int(model.jnt_type[j]), 1)
-            nv = {0: 6, 1: 3}.get(int(model.jnt_type[j]), 1)
-            name = model.joint(j).name
-            qpos[name] = model.key_qpos[at, model.jnt_qposadr[j] :][:nq].copy()
-            qvel[name] = model.key_qvel[at, model.jnt_dofadr[j] :][:nv].copy()
-        poses.append((key.name, float(model.key_time[at]), qpos, qvel, model.key_ctrl[at].copy()))
-    for key in list(spec.keys):
-        spec.delete(key)
-    return poses
-
-
-def put_keyframes(spec: mujoco.MjSpec, poses: Poses) -> None:
-    """Add keyframes again; joints that were not there are at their zero."""
-    model = spec.copy().compile()
-    for name, time, qpos, qvel, ctrl in poses:
-        q, v = model.qpos0.copy(), np.zeros(model.nv)
-        for joint, value in qpos.items():
-            if spec.joint(joint) is None:
-                continue
-            j = model.joint(joint)
-            q[j.qposadr[0] :][: len(value)] = value
-            v[j.dofadr[0] :][: len(qvel[joint])] = qvel[joint]
-        same = ctrl if len(ctrl) == model.nu else np.zeros(model.nu)
-        spec.add_key(name=name, time=time, qpos=q, qvel=v, ctrl=same)
-
-
 def write(
     path: str | os.PathLike[str], spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drives: Sequence[Drive]
 ) -> None:
@@ -140,10 +52,11 @@ def write(
             "Dry friction here depends on speed, load or angle, which needs a callback: "
             "`from gapless.twin import callback; callback.install()` before stepping. Without it, only Coulomb friction acts."
         )
-    if spec.meshdir or spec.texturedir or spec.meshes:
-        folder = Path(spec.modelfiledir or ".")
+    if spec.meshes or spec.textures or spec.hfields:
+        folder = Path(spec.modelfiledir or ".").resolve()
         spec.meshdir = os.path.relpath(folder / (spec.meshdir or "."), path.resolve().parent)
         spec.texturedir = os.path.relpath(folder / (spec.texturedir or "."), path.resolve().parent)
+        spec.modelfiledir = str(path.resolve().parent)
     for text in [t for t in spec.texts if t.name == "gapless"]:
         spec.delete(text)
     spec.add_text(name="gapless", data=" ".join(notes))
@@ -174,6 +87,7 @@ def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -
             ("dof_frictionloss", "frictionloss", dof),
             ("dof_armature", "armature", dof),
             ("jnt_range", "range", j),
+            ("jnt_actfrcrange", "actfrcrange", j),
             ("jnt_user", "userdata", j),
         ):
             if field in touched:
@@ -199,6 +113,10 @@ def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -
         for field in ("friction", "solref"):
             if f"geom_{field}" in touched:
                 setattr(geom, field, getattr(model, f"geom_{field}")[g])
+    for i, pair in enumerate(spec.pairs):
+        for field in ("friction", "solref"):
+            if f"pair_{field}" in touched:
+                setattr(pair, field, getattr(model, f"pair_{field}")[i])
     for name in [n for n in touched if n.startswith("opt.")]:
         setattr(spec.option, name[4:], getattr(model.opt, name[4:]))
 
@@ -207,15 +125,19 @@ def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drive
     """Command delay and encoder zero have a place in MJCF; say what of the path has none."""
     notes = []
     step = model.opt.timestep
-    for i, d in enumerate(drives):
-        actuator = spec.actuators[d.actuator]
-        delay = float(fields["path.action"][0, i])
+    by_actuator = {d.actuator: i for i, d in enumerate(drives)}
+    for a, actuator in enumerate(spec.actuators if drives else []):
+        # a second drive of a joint, or one of a tendon, is on the first drive's bus
+        delay = float(fields["path.action"][0, by_actuator.get(a, 0)])
+        actuator.delay, actuator.nsample = 0.0, 0
         if delay > 0:
             # the engine cannot delay by less than one step
             actuator.delay, actuator.interp = max(delay, step), LINEAR
             actuator.nsample = math.ceil(actuator.delay / step) + 1
             if delay < step:
-                notes.append(f"The command delay of {d.name}, {delay:g} s, is rounded up to one step.")
+                notes.append(f"The command delay of {actuator.name}, {delay:g} s, is rounded up to one step.")
+    for i, d in enumerate(drives):
+        actuator = spec.actuators[d.actuator]
         offset = float(fields["path.offset_q"][0, i])
         if offset and is_position_servo(model, d.actuator):
             if is_dc_motor(model, d.actuator):

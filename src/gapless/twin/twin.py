@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless import robots
 from gapless.errors import BadInput, unknown
-from gapless.twin import callback, path, save
+from gapless.twin import callback, path, prepare, save
 from gapless.twin.belief import Belief
 from gapless.twin.mechanism import Bound, Drive, Fields, Mechanism, ValueBlocks, drives
 from gapless.twin.mechanisms import (
@@ -82,20 +82,18 @@ class Twin:
         Args:
             source: name or path, or what `robots.load` gave.
             mechanisms: what may be wrong; `defaults()` unless given.
-            add: mechanisms besides those; one of the same class replaces a default.
+            add: mechanisms besides those; those of a default's class replace it, in its place.
             control_dt: control period [s]; the model's own `control_dt` unless given.
             timestep: physics step [s]; the model's own unless given.
             in_air: hold the floating base fixed, a metre up: the robot hangs in a frame.
         """
         robot = source if isinstance(source, robots.RobotModel) else robots.load(source)
-        chosen = list(defaults() if mechanisms is None else mechanisms)
-        for extra in add:
-            same = next((i for i, m in enumerate(chosen) if type(m) is type(extra)), None)
-            if same is None:
-                chosen.append(extra)
-            else:
-                chosen[same] = extra
-        spec = save.hang(robot.spec) if in_air else robot.spec
+        chosen: list[Mechanism] = []
+        for usual in defaults() if mechanisms is None else mechanisms:
+            instead = [m for m in add if type(m) is type(usual)]
+            chosen += instead or [usual]
+        chosen += [m for m in add if m not in chosen]
+        spec = prepare.hang(robot.spec) if in_air else robot.spec
         return cls.build(spec, chosen, control_dt or robot.control_dt, robot.name, robot.warnings, timestep)
 
     @classmethod
@@ -110,7 +108,7 @@ class Twin:
     ) -> Twin:
         """Install mechanisms into a copy of a spec and compile it."""
         mechanisms = tuple(mechanisms)
-        spec = save.canonical(spec)
+        spec = prepare.canonical(spec)
         if timestep is not None:
             spec.option.timestep = timestep
         substeps = control_dt / spec.option.timestep
@@ -118,11 +116,11 @@ class Twin:
             raise BadInput(
                 f"the control period {control_dt:g} s is not a whole number of physics steps of {spec.option.timestep:g} s"
             )
-        warnings = [*warnings, *save.part_from_base(spec)]
-        poses = save.take_keyframes(spec)
+        warnings = [*warnings, *prepare.in_joint_units(spec), *prepare.part_from_base(spec)]
+        poses = prepare.take_keyframes(spec)
         for mechanism in mechanisms:
             mechanism.install(spec)
-        save.put_keyframes(spec, poses)
+        prepare.put_keyframes(spec, poses)
         model = spec.compile()
         return cls(
             name or spec.modelname,
@@ -211,7 +209,7 @@ class Twin:
         """
         space = self.space if space is None else space
         every = self.expand(values, space)
-        space.check(values)
+        self.space.check(every)
         n = len(every)
         fields = Fields(self.base, n)
         for b, block in zip(self.bound, self._blocks, strict=True):

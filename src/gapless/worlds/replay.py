@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.twin import Point, Twin
-from gapless.twin.mechanism import is_dc_motor, is_position_servo, is_velocity_servo
+from gapless.twin.mechanism import is_dc_motor
 from gapless.twin.mechanisms.gains import KD, KP
 from gapless.twin.space import Array, Space
 from gapless.worlds import path as _path
+from gapless.worlds.commands import commands
 from gapless.worlds.quiet import quiet
 from gapless.worlds.schedule import Schedule
-from gapless.worlds.sense import IMU, imu_of
+from gapless.worlds.sense import imu_of, to_imu
 from gapless.worlds.start import base_state, joint_state, trusted_velocity
 from gapless.worlds.worlds import Worlds
 
@@ -97,16 +98,16 @@ class Replayer:
         clock = log["q"].time
         if len(clock) < 2 or np.any(np.diff(clock) <= 0):
             raise BadInput(f"{_name(log)}: replay needs at least two samples of q with rising time; see `gapless inspect`")
+        if end is not None and not end > 0:
+            raise BadInput(f"the end of what is used must be a positive number of seconds, not {end:g}")
         last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
-        span = last - clock[0]
         if window is not None and not 2 * step <= window:
             raise BadInput(f"a window of {window:g} s is shorter than two physics steps of {step:g} s")
-        length = span if window is None else min(window, span)
-        count = max(1, round(span / length - 0.5 + 1e-9) if window else 1)
-        self.starts = clock[np.minimum(np.searchsorted(clock, clock[0] + length * np.arange(count) - 1e-9), len(clock) - 2)]
+        self.starts, length = _windows(log, self.joints, last, window)
         self.steps = int(np.ceil(length / step - 1e-6))
         self._samples(clock, length)
-        self._controls()
+        times, self._commands = commands(twin, log)
+        self._sent = _path.in_steps(times[None, :] - self.starts[:, None], step)
         self.velocity = trusted_velocity(log, self.joints)
         """The estimate that windows start from, or None where the logged velocity is used."""
         self.schedule = Schedule(log, twin, self.joints, self.starts, self.steps)
@@ -141,39 +142,6 @@ class Replayer:
             flat = np.column_stack([command[:, k] if k >= 0 else np.full(len(command), np.nan) for k in order])
             self.command = np.where(np.isnan(self.time)[..., None], np.nan, flat.reshape(self.command.shape))
 
-    def _controls(self) -> None:
-        """The stream of commands of every control, on one clock."""
-        log, twin = self.log, self.twin
-        model = twin.model
-        self._stream: dict[int, tuple[Array, Array]] = {}
-        for d in twin.drives:
-            signal = (
-                "q_cmd"
-                if is_position_servo(model, d.actuator)
-                else "dq_cmd"
-                if is_velocity_servo(model, d.actuator)
-                else "tau_cmd"
-            )
-            if d.name not in self.joints:
-                continue
-            if signal not in log or d.name not in log[signal].columns:
-                have = ", ".join(s for s in ("q_cmd", "dq_cmd", "tau_cmd") if s in log) or "no commands at all"
-                hint = "; state the drive's gains (kp, kd)" if signal == "tau_cmd" and "q_cmd" in log else ""
-                raise BadInput(f"{_name(log)}: {d.name} is driven by {signal} in {twin.name}, but the log has {have}{hint}")
-            self._stream[int(model.actuator_ctrladr[d.actuator])] = (log[signal].time, log[signal].column(d.name))
-        clocks = [t for t, _ in self._stream.values()]
-        same = all(t is clocks[0] or np.array_equal(t, clocks[0]) for t in clocks)
-        times = clocks[0] if same else np.unique(np.concatenate(clocks))
-        self._commands = np.zeros((len(times), model.nu))
-        for c, (t, v) in self._stream.items():
-            rows = np.maximum(np.searchsorted(t, times, side="right") - 1, 0)
-            self._commands[:, c] = v[rows]
-        bad = ~np.isfinite(self._commands)
-        if bad.any():
-            row = int(np.argwhere(bad)[0, 0])
-            raise BadInput(f"{_name(log)}: a command at {times[row]:.3f} s is not a number")
-        self._sent = _path.in_steps(times[None, :] - self.starts[:, None], self._step)
-
     def __call__(self, values: ArrayLike, space: Space | None = None) -> Replay:
         """Replay for vectors of parameters (k, parameters) over a space of the twin's (its own unless given)."""
         twin = self.twin
@@ -207,7 +175,17 @@ class Replayer:
     def _write(self, worlds: Worlds, full: Array, window: NDArray[np.int64], step: int, ids: NDArray[np.int64]) -> None:
         """Write parameters with the gains in force at a step; drives that are switched off give no torque."""
         at = np.full(len(ids), step)
-        fields = self.twin.fields(self.schedule.gains(full, window, at))
+        fields = self.twin.fields(full)
+        factors = self.schedule.factors(window, at)
+        if factors is not None:
+            for j, d in enumerate(self._drives):
+                kp, kd = factors[0][:, j], factors[1][:, j]
+                if is_dc_motor(self.twin.model, d.actuator):
+                    fields["actuator_gainprm"][:, d.actuator, KP] *= kp
+                    continue  # its damping is the motor's own
+                fields["actuator_gainprm"][:, d.actuator, 0] *= kp
+                fields["actuator_biasprm"][:, d.actuator, 1] *= kp
+                fields["actuator_biasprm"][:, d.actuator, 2] *= kd
         off = self.schedule.off(window, at)
         if off is not None:
             for j, d in enumerate(self._drives):
@@ -229,7 +207,7 @@ class Replayer:
             qpos[:, d.qpos], qvel[:, d.dof] = q[:, j], dq[:, j]
         if imu_of(twin.model) is not None:
             place, speed = qpos.copy(), qvel.copy()
-            base_state(log, twin, self.starts[window] + age[:, 0], place, speed)
+            base_state(log, twin, self.starts[window] + age[:, 0], place, speed, worlds.path)
             qpos[:], qvel[:] = place, speed
         if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
             bad = int(window[np.flatnonzero(~np.isfinite(qpos).all(axis=1) | ~np.isfinite(qvel).all(axis=1))[0]])
@@ -273,7 +251,10 @@ class Replayer:
         out["q"] += worlds.path["path.offset_q"][:, None]
         imu = imu_of(model)
         if imu is not None:
-            _to_imu_frame(out, imu)
+            for signal in {"quat", "gyro"} & set(out):
+                out[signal] = to_imu(signal, out[signal], worlds.path, imu)
+            if "quat" in out:
+                out["quat"] /= np.linalg.norm(out["quat"], axis=-1, keepdims=True)
         for values in out.values():
             values[failed] = np.nan
         return out, failed
@@ -287,7 +268,7 @@ class Replayer:
         return (
             np.ascontiguousarray(late),
             shift,
-            _path.firmware(self._commands, path["path.quantum_cmd"][0, column], worlds.limits),
+            _path.firmware(self._commands, path["path.quantum_cmd"][0, column] * worlds.servo, worlds.limits),
         )
 
     def _reads(self, worlds: Worlds) -> dict[str, _Read]:
@@ -325,15 +306,6 @@ class _Read:
     """[steps], shape (n, columns)."""
 
 
-def _to_imu_frame(out: dict[str, Array], imu: IMU) -> None:
-    """Base orientation and turn rate as the IMU sees them, in place."""
-    if "quat" in out:
-        out["quat"] = _path.multiply(out["quat"], np.broadcast_to(imu.quat, out["quat"].shape))
-        out["quat"] /= np.linalg.norm(out["quat"], axis=-1, keepdims=True)
-    if "gyro" in out:
-        out["gyro"] = _path.rotate_back(np.broadcast_to(imu.quat, (*out["gyro"].shape[:-1], 4)), out["gyro"])
-
-
 def replay(
     twin: Twin,
     log: Log,
@@ -355,6 +327,30 @@ def replay(
     return Replayer(twin, log, window, end=end)(
         twin.space.nominal if values is None else values, None if values is None else space
     )
+
+
+def _windows(log: Log, joints: tuple[str, ...], last: float, window: float | None) -> tuple[Array, float]:
+    """When windows start, and how long they are: end to end within stretches without gaps, each from a whole sample."""
+    clock = log["q"].time
+    whole = np.isfinite(np.column_stack([log["q"].column(j) for j in joints])).all(axis=1) & (clock <= last)
+    if not whole[:-1].any():
+        raise BadInput(f"{_name(log)}: no sample has a position of every joint (NaN), so no window can start")
+    if window is None:
+        first = clock[np.argmax(whole)]
+        return np.array([first]), float(last - first)
+    gaps = np.flatnonzero(np.diff(clock) > max(5 * float(np.median(np.diff(clock))), 1e-9))
+    starts = []
+    for run in np.split(np.arange(len(clock)), gaps + 1):
+        place = int(run[0])
+        while place <= run[-1]:
+            good = run[(run >= place) & whole[run]]
+            if not len(good) or clock[good[0]] + window / 2 > min(clock[run[-1]], last):
+                break
+            starts.append(clock[good[0]])
+            place = int(np.searchsorted(clock, clock[good[0]] + window - 1e-9))
+    if not starts:
+        raise BadInput(f"{_name(log)}: no stretch without gaps is as long as half a window of {window:g} s")
+    return np.array(starts), float(window)
 
 
 def _joints(twin: Twin, log: Log) -> tuple[str, ...]:

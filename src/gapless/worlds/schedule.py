@@ -23,20 +23,14 @@ class Schedule:
     """
 
     def __init__(self, log: Log, twin: Twin, joints: tuple[str, ...], starts: Array, steps: int):
-        columns: list[int] = []
-        factors: list[tuple[Array, Array]] = []  # times, values
+        self._joints = joints
+        self._gains: list[tuple[str, int, Array, Array]] = []  # quantity, joint, times, factors
         names = {name: i for i, name in enumerate(twin.space.names)}
-        for joint in joints:
+        for j, joint in enumerate(joints):
             for quantity in ("kp", "kd"):
-                column = names.get(f"gains.{quantity}/{joint}")
-                stream = _stream(log, quantity, joint)
-                if column is None or stream is None:
-                    continue
-                nominal = twin.space.nominal[column]
-                if nominal > 0:
-                    columns.append(column)
-                    factors.append((stream[0], stream[1] / nominal))
-        self._gains = [(c, t, v) for c, (t, v) in zip(columns, factors, strict=True)]
+                column, stream = names.get(f"gains.{quantity}/{joint}"), logged_gain(log, quantity, joint)
+                if column is not None and stream is not None and twin.space.nominal[column] > 0:
+                    self._gains.append((quantity, j, stream[0], stream[1] / twin.space.nominal[column]))
         self._enabled = [
             (
                 log["enabled"].time,
@@ -51,7 +45,7 @@ class Schedule:
     def _find_changes(self) -> dict[int, NDArray[np.bool_]]:
         """Step to the windows in which something changes there."""
         out: dict[int, NDArray[np.bool_]] = {}
-        for times, values in [(t, v) for _, t, v in self._gains] + [(t, v > 0.5) for t, v in self._enabled]:
+        for times, values in [(t, v) for *_, t, v in self._gains] + [(t, v > 0.5) for t, v in self._enabled]:
             at = times[1:][np.diff(values) != 0]
             if len(at) > MOST_CHANGES:
                 raise BadInput(f"gains that change {len(at)} times in one log cannot be replayed; the most is {MOST_CHANGES}")
@@ -69,14 +63,14 @@ class Schedule:
         """The windows in which a gain changes at a step. Shape: (windows,)."""
         return self._changes.get(step, np.zeros(len(self._starts), dtype=bool))
 
-    def gains(self, full: Array, window: NDArray[np.int64], step: NDArray[np.int64]) -> Array:
-        """Parameter vectors with the gains in force at a step. full: (n, parameters); window, step: (n,)."""
+    def factors(self, window: NDArray[np.int64], step: NDArray[np.int64]) -> tuple[Array, Array] | None:
+        """Logged over nominal kp and kd at a step, or None where the log names no gains. Shape of each: (n, joints)."""
         if not self._gains:
-            return full
-        full = full.copy()
-        for column, times, values in self._gains:
-            full[:, column] *= self._now(times, values, window, step)
-        return full
+            return None
+        out = {q: np.ones((len(window), len(self._joints))) for q in ("kp", "kd")}
+        for quantity, joint, times, values in self._gains:
+            out[quantity][:, joint] = self._now(times, values, window, step)
+        return out["kp"], out["kd"]
 
     def off(self, window: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Which joints are switched off at a step, or None where none ever is. Shape: (n, joints)."""
@@ -89,7 +83,7 @@ class Schedule:
         return values[np.maximum(np.searchsorted(times, when, side="right") - 1, 0)]
 
 
-def _stream(log: Log, quantity: str, joint: str) -> tuple[Array, Array] | None:
+def logged_gain(log: Log, quantity: str, joint: str) -> tuple[Array, Array] | None:
     """A gain of a joint over time, or None where the log does not say."""
     if quantity in log and joint in log[quantity].columns:
         return log[quantity].time, log[quantity].column(joint)

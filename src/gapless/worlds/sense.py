@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from gapless.errors import BadInput, unknown
 from gapless.twin import Twin
+from gapless.twin.mechanism import base_joint
 from gapless.twin.mechanisms.sensors import ACCELEROMETER
 from gapless.twin.space import Array
 from gapless.worlds import path as _path
 
 SIGNALS = ("q", "dq", "tau", "quat", "gyro", "acc")
+IMU_FIELDS = tuple(f"path.{f}" for f in ("imu_roll", "imu_pitch", "slope_roll", "slope_pitch", "bias_gyro"))
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,39 @@ class IMU:
 
 def imu_of(model: mujoco.MjModel) -> IMU | None:
     """The IMU of a floating base: the site "imu" on it, else its own frame; None for a fixed base."""
-    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
-    if not len(free):
+    j = base_joint(model)
+    if j is None:
         return None
-    j = int(free[0])
     sites = [s for s in range(model.nsite) if model.site(s).name == "imu" and model.site_bodyid[s] == model.jnt_bodyid[j]]
     quat = model.site_quat[sites[0]] if sites else np.array([1.0, 0, 0, 0])
     return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy())
+
+
+def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Array:
+    """What an IMU without noise reads: `quat` against gravity, `gyro` and `acc` in its own frame. Shapes: (n, ..., 4 or 3).
+
+    `true` is the base's orientation, its turn rate in its own frame, or the acceleration in the frame of the IMU's site; `path`
+    has the fields of n worlds.
+    """
+    shape = (len(true), *(1,) * (true.ndim - 2))
+    mount = _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
+    if signal == "acc":  # the engine's sensor is in the frame of the site already
+        return np.asarray(_path.rotate_back(mount, true))
+    seat = _path.multiply(imu.quat, mount)
+    if signal == "gyro":
+        return np.asarray(_path.rotate_back(seat, true) + path["path.bias_gyro"].reshape(*shape, 3))
+    ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"]).reshape(*shape, 4)
+    return np.asarray(_path.multiply(_path.multiply(ground, true), seat))
+
+
+def from_imu(signal: str, read: Array, path: Mapping[str, Array], imu: IMU) -> Array:
+    """The inverse of `to_imu`: the base's orientation, or its turn rate in its own frame. Shape: (n, 4 or 3)."""
+    seat = _path.multiply(imu.quat, _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]))
+    back = seat * [1, -1, -1, -1]
+    if signal == "gyro":
+        return np.asarray(_path.rotate_back(back, read - path["path.bias_gyro"]))
+    ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"]) * [1, -1, -1, -1]
+    return np.asarray(_path.multiply(_path.multiply(ground, read), back))
 
 
 class Sense:
@@ -109,19 +137,20 @@ class Sense:
         self._drift[ids] = 0.0
         still = {"qpos": qpos, "qvel": qvel, "qfrc_actuator": np.zeros_like(qvel)}
         if "acc" in self._columns:
-            still["sensordata"] = self._at_rest(qpos)
+            still["sensordata"] = self._at_rest(qpos, {k: v[ids] for k, v in path.items()})
         for field, ring in self._ring.items():
             ring[:, ids] = still[field][:, None]
         for signal, (field, columns) in self._columns.items():
             self.readings[signal][ids] = self._distort(signal, still[field][:, columns], path, ids)
 
-    def _at_rest(self, qpos: Array) -> Array:
+    def _at_rest(self, qpos: Array, path: Mapping[str, Array]) -> Array:
         """Accelerometer readings of a robot that does not accelerate."""
         assert self.imu is not None
         field, columns = self._columns["acc"]
         out = np.zeros((len(qpos), self._ring[field].shape[-1]))
         base = qpos[:, self.imu.qpos + 3 : self.imu.qpos + 7]
-        out[:, columns] = _path.rotate_back(_path.multiply(base, self.imu.quat), -self._gravity)
+        ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+        out[:, columns] = _path.rotate_back(_path.multiply(_path.multiply(ground, base), self.imu.quat), -self._gravity)
         return out
 
     def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | NDArray[np.int64]) -> Array:
@@ -139,20 +168,15 @@ class Sense:
         if signal == "tau":
             return true + of("noise_tau") * noise
         assert self.imu is not None
-        mount = _path.roll_pitch(path["path.imu_roll"][ids], path["path.imu_pitch"][ids])
+        seen = to_imu(signal, true, {k: path[k][ids] for k in IMU_FIELDS}, self.imu)
         if signal == "gyro":
-            seen = _path.rotate_back(_path.multiply(np.broadcast_to(self.imu.quat, mount.shape), mount), true)
-            return seen + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
-        if signal == "acc":  # the engine's sensor is in the frame of the site already
-            return _path.rotate_back(mount, true) + of("noise_acc") * noise
-        ground = _path.roll_pitch(path["path.slope_roll"][ids], path["path.slope_pitch"][ids])
+            return seen + self._drift[ids] + of("noise_gyro") * noise
+        if signal == "acc":
+            return seen + of("noise_acc") * noise
         half = of("noise_tilt") * noise / 2
         shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
-        quat = _path.multiply(
-            _path.multiply(_path.multiply(ground, true), _path.multiply(np.broadcast_to(self.imu.quat, mount.shape), mount)),
-            shake,
-        )
-        return quat / np.linalg.norm(quat, axis=1, keepdims=True)
+        quat = _path.multiply(seen, shake)
+        return np.asarray(quat / np.linalg.norm(quat, axis=1, keepdims=True))
 
 
 def _round(values: Array, quantum: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -12,8 +13,7 @@ from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.twin import Twin
 from gapless.twin.space import Array
-from gapless.worlds.path import multiply, rotate_back
-from gapless.worlds.sense import imu_of
+from gapless.worlds.sense import from_imu, imu_of
 
 SPAN, ORDER = 0.06, 2
 """Length [s] and polynomial order of the zero-phase filter that estimates velocity."""
@@ -44,7 +44,7 @@ def velocity(log: Log) -> Velocity:
         raise BadInput(f"{_name(log)}: {len(signal.time)} positions are too few to estimate a velocity from")
     grid = signal.time[0] + np.arange(max(5, round((signal.time[-1] - signal.time[0]) * rate) + 1)) / rate
     length = min(max(5, round(SPAN * rate) // 2 * 2 + 1), (len(grid) - 1) // 2 * 2 + 1)
-    positions = np.column_stack([np.interp(grid, signal.time, c) for c in np.nan_to_num(signal.values).T])
+    positions = np.column_stack([_fill(grid, signal.time, c) for c in signal.values.T])
     values = savgol_filter(positions, length, ORDER, deriv=1, delta=1 / rate, axis=0)
     taps = savgol_coeffs(length, ORDER, deriv=1, delta=1 / rate)
     omega = np.linspace(1e-3, np.pi, 2000) * rate
@@ -66,11 +66,10 @@ def register_lag(log: Log) -> float:
     shifts = np.arange(-4, max(5, round(0.05 / period) + 1) * 4) * period / 4
     cost = np.zeros(len(shifts))
     for name in set(log["dq"].columns) & set(log["q"].columns):
-        moved = np.diff(np.nan_to_num(log["q"].column(name)[some]))
-        register = np.nan_to_num(log["dq"].column(name))
+        moved = np.diff(log["q"].column(name)[some])
         for k, shift in enumerate(shifts):
-            v = np.interp(time + shift, log["dq"].time, register)
-            cost[k] += float(((moved - np.diff(time) * (v[:-1] + v[1:]) / 2) ** 2).sum())
+            v = _fill(time + shift, log["dq"].time, log["dq"].column(name))
+            cost[k] += float(np.nansum((moved - np.diff(time) * (v[:-1] + v[1:]) / 2) ** 2))
     best = int(np.argmin(cost))
     if best in (0, len(shifts) - 1):
         return float(shifts[best])
@@ -94,19 +93,27 @@ def joint_state(log: Log, joints: tuple[str, ...], times: Array, estimate: Veloc
     q = np.empty(times.shape)
     dq = np.empty(times.shape)
     for j, name in enumerate(joints):
-        q[:, j] = np.interp(times[:, j], log["q"].time, log["q"].column(name))
+        q[:, j] = _fill(times[:, j], log["q"].time, log["q"].column(name))
         if estimate is None:
-            dq[:, j] = np.interp(times[:, j], log["dq"].time, log["dq"].column(name))
+            dq[:, j] = _fill(times[:, j], log["dq"].time, log["dq"].column(name))
         else:
             dq[:, j] = np.interp(times[:, j], estimate.time, estimate.values[:, log["q"].columns.index(name)])
     return q, dq
 
 
-def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array) -> None:
+def _fill(at: Array, time: Array, values: Array) -> Array:
+    """Values at other times, missing ones (NaN) bridged by their neighbours."""
+    there = np.isfinite(values)
+    if not there.any():
+        return np.full(len(at), np.nan)
+    return np.interp(at, time[there], values[there])
+
+
+def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
     """Fill in a floating base's pose and velocity, in place: logged, or estimated from IMU and legs.
 
     Not logged: the height that puts the lowest point of the robot on the floor, and the velocity that keeps the feet on the
-    floor where they are (leg odometry). qpos: (k, nq), with joints already filled in; qvel: (k, nv).
+    floor where they are (leg odometry). qpos: (k, nq), with joints already filled in; qvel: (k, nv); path: of those worlds.
     """
     imu = imu_of(twin.model)
     if imu is None:
@@ -114,12 +121,9 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array) -> 
     if "quat" not in log:
         raise BadInput(f"{_name(log)}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
     at, dof = imu.qpos, imu.dof
-    turned = log.at("quat", times)
-    mounted = np.broadcast_to(imu.quat * [1, -1, -1, -1], turned.shape)
-    qpos[:, at + 3 : at + 7] = multiply(turned, mounted)
+    qpos[:, at + 3 : at + 7] = from_imu("quat", log.at("quat", times), path, imu)
     if "gyro" in log:
-        # the gyro reads in the sensor's frame; the base's is turned back by its mounting
-        qvel[:, dof + 3 : dof + 6] = rotate_back(mounted, log.at("gyro", times))
+        qvel[:, dof + 3 : dof + 6] = from_imu("gyro", log.at("gyro", times), path, imu)
     model, data = twin.model, mujoco.MjData(twin.model)
     feet = _feet(model)
     for row in range(len(times)):

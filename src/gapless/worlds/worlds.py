@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.errors import BadInput, unknown
 from gapless.twin import Belief, Point, Twin, callback
-from gapless.twin.mechanism import Fields, is_position_servo
+from gapless.twin.mechanism import Fields, base_joint, is_position_servo
 from gapless.twin.space import Array
 from gapless.worlds import path as _path
 from gapless.worlds.quiet import quiet
@@ -75,7 +75,9 @@ class Worlds:
         self._signals = tuple(signals) or (("q", "dq", "quat", "gyro") if imu_of(twin.model) else ("q", "dq"))
 
         model = copy.copy(twin.model)
-        model.actuator_ctrllimited[:] = 0  # the command path limits commands, before the encoder offset is taken off
+        # the command path limits commands (before the encoder offset is taken off) and delays them
+        model.actuator_ctrllimited[:] = 0
+        model.actuator_delay[:] = 0
         self._fit(model)
         if callback.needed(model):
             callback.install()
@@ -109,6 +111,7 @@ class Worlds:
             self.drive_of[twin.model.actuator_ctrladr[d.actuator]] = i
             self.servo[twin.model.actuator_ctrladr[d.actuator]] = is_position_servo(twin.model, d.actuator)
         self.limits = _control_limits(twin.model)
+        self._act = _Activation(twin)
         self.home, self.home_command = home(twin)
         self.reset()
 
@@ -182,6 +185,8 @@ class Worlds:
         )
         self._sent[ids] = held[:, None]
         self._held[ids] = held
+        if self.batch.model.na:
+            self.batch.bind("act")[ids] = self._act.at(held, self.qpos[ids])
         self._late[ids] = 0.0
         self._sense.reset(ids, self.qpos[ids], self.qvel[ids], self.path)
         return self._sense.readings
@@ -213,7 +218,7 @@ class Worlds:
 
     def push(self, velocity: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Kick the floating base: add a velocity (k, 3) or (3,) in the world's frame [m/s]."""
-        base = _free_joint(self.twin.model)
+        base = base_joint(self.twin.model)
         if base is None:
             raise BadInput(f"{self.twin.name} has a fixed base, which a push does not move")
         at = int(self.twin.model.jnt_dofadr[base])
@@ -245,7 +250,7 @@ class Worlds:
         """A command as the firmware takes it: rounded, limited, and off by the encoder's zero."""
         if not self.twin.drives:
             return np.clip(command, *self.limits)
-        quantum = self.path["path.quantum_cmd"][ids][:, self.drive_of]
+        quantum = self.path["path.quantum_cmd"][ids][:, self.drive_of] * self.servo
         offset = self.path["path.offset_q"][ids][:, self.drive_of] * self.servo
         return _path.firmware(command, quantum, self.limits) - offset
 
@@ -344,9 +349,35 @@ def _control_limits(model: mujoco.MjModel) -> tuple[Array, Array]:
     return low, high
 
 
-def _free_joint(model: mujoco.MjModel) -> int | None:
-    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
-    return int(free[0]) if len(free) else None
+class _Activation:
+    """Where actuators with a state of their own stand when a robot has always been told the same."""
+
+    def __init__(self, twin: Twin):
+        model = twin.model
+        names = [model.key(k).name for k in range(model.nkey)]
+        key = names.index("home") if "home" in names else 0
+        self._home = model.key_act[key].copy() if names else np.zeros(model.na)
+        self._filters: list[tuple[int, int]] = []  # place of the state, of the control
+        self._integrators: list[tuple[int, int]] = []  # place of the state, of the position
+        drive_of = {d.actuator: d for d in twin.drives}
+        for a in range(model.nactuator):
+            at, kind = int(model.actuator_actadr[a]), int(model.actuator_dyntype[a])
+            if kind in _FILTERS:
+                self._filters.append((at, int(model.actuator_ctrladr[a])))
+            elif kind == int(mujoco.mjtDyn.mjDYN_INTEGRATOR) and a in drive_of:
+                self._integrators.append((at, drive_of[a].qpos))
+
+    def at(self, held: Array, qpos: Array) -> Array:
+        """Shape: (k, states)."""
+        out = np.tile(self._home, (len(held), 1))
+        for at, control in self._filters:
+            out[:, at] = held[:, control]
+        for at, place in self._integrators:
+            out[:, at] = qpos[:, place]
+        return out
+
+
+_FILTERS = (int(mujoco.mjtDyn.mjDYN_FILTER), int(mujoco.mjtDyn.mjDYN_FILTEREXACT))
 
 
 def _free_memory() -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from gapless.twin.mechanism import Bound, Fields, Values, driven, spec_joint
+from gapless.twin.mechanism import Bound, Fields, Values, driven, last_joints
 from gapless.twin.space import amount
 
 PLAY = "_play"
@@ -21,7 +21,7 @@ class Backlash:
     """Nominal play [rad]."""
 
     def install(self, spec: mujoco.MjSpec) -> None:
-        for joint in spec_joint(spec, self.joints):
+        for joint in last_joints(spec, self.joints):
             body = joint.parent
             body.add_joint(
                 name=joint.name + PLAY,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.mechanism import Bound, Fields, Values, base_joint
 from gapless.twin.space import Array, amount, factor
 
 STEP = "gapless_step"
@@ -37,15 +37,16 @@ class Contact:
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         geoms = np.flatnonzero((model.geom_contype | model.geom_conaffinity) != 0)
+        touching = len(geoms) > 0 or model.npair > 0
         parameters = []
-        grip = _grip(model, geoms) if len(geoms) else 1.0
-        if len(geoms):
+        grip = _grip(model, geoms)
+        if touching:
             parameters = [
                 factor("contact.friction", grip, 1.5, 0.1, "", span=10.0),
                 factor("contact.stiffness", 1.0, 3.0, 0.3, "", span=10.0),
                 factor("contact.damping", 1.0, 2.0, 0.2, "", span=10.0),
             ]
-        floating = bool(np.any(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE))
+        floating = base_joint(model) is not None
         if floating:
             parameters += [amount(f"contact.slope_{a}", 0.0, 0.05, 0.005, "rad", -0.6, 0.6) for a in ("roll", "pitch")]
         if self.step_at is not None:
@@ -53,18 +54,21 @@ class Contact:
         gravity = float(np.linalg.norm(model.opt.gravity))
 
         def apply(fields: Fields, values: Values) -> None:
+            stiffness, damping = values["contact.stiffness"], values["contact.damping"]
             if len(geoms):
                 fields["geom_friction"][:, geoms, 0] *= values["contact.friction"] / grip
-                fields["geom_solref"][:, geoms] = _solref(
-                    fields["geom_solref"][:, geoms], values["contact.stiffness"], values["contact.damping"]
-                )
+                fields["geom_solref"][:, geoms] = _solref(fields["geom_solref"][:, geoms], stiffness, damping)
+            if model.npair:
+                fields["pair_friction"][:, :, :2] *= (values["contact.friction"] / grip)[:, :, None]
+                fields["pair_solref"][:] = _solref(fields["pair_solref"], stiffness, damping)
             if floating:
                 roll, pitch = values["contact.slope_roll"][:, 0], values["contact.slope_pitch"][:, 0]
                 fields["path.slope_roll"][:], fields["path.slope_pitch"][:] = roll, pitch
                 tilted = np.flatnonzero((roll != 0) | (pitch != 0))
                 if len(tilted):
                     r, p = roll[tilted], pitch[tilted]
-                    down = np.stack([np.sin(p), -np.sin(r) * np.cos(p), -np.cos(r) * np.cos(p)], axis=-1)
+                    # straight down as seen from ground that is rolled about x, then pitched about its own y
+                    down = np.stack([np.sin(p) * np.cos(r), -np.sin(r), -np.cos(p) * np.cos(r)], axis=-1)
                     fields["opt.gravity"][tilted] = gravity * down
             if self.step_at is not None:
                 body = model.body(STEP).id
@@ -74,7 +78,11 @@ class Contact:
 
 
 def _grip(model: mujoco.MjModel, geoms: np.ndarray) -> float:
-    """The sliding friction that the engine would use between floor and robot: the higher priority's, else the larger."""
+    """The sliding friction that the engine would use with the floor: a pair's own, else the higher priority's or the larger."""
+    if model.npair:
+        return float(max(model.pair_friction[:, 0].max(), 0.01))
+    if not len(geoms):
+        return 1.0
     top = geoms[model.geom_priority[geoms] == model.geom_priority[geoms].max()]
     return float(max(model.geom_friction[top, 0].max(), 0.01))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import mujoco
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Fields, Values, driven, spec_joint
+from gapless.twin.mechanism import Bound, Fields, Values, driven, last_joints
 from gapless.twin.space import amount, factor
 
 SPRING = "_flex"
@@ -24,7 +24,7 @@ class Flex:
     def install(self, spec: mujoco.MjSpec) -> None:
         if self.stiffness <= 0:
             raise BadInput(f"a flexible joint needs a positive stiffness, not {self.stiffness:g} Nm/rad")
-        for joint in spec_joint(spec, self.joints):
+        for joint in last_joints(spec, self.joints):
             joint.parent.add_joint(
                 name=joint.name + SPRING,
                 type=joint.type,

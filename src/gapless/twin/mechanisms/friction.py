@@ -60,8 +60,10 @@ class Friction:
             size = max(dry, 0.01 * torque)
             parameters.append(amount(f"friction.coulomb/{d.name}", dry, size, 0.1 * size, "Nm", 0.0, max(torque, 20 * size)))
         if self.full:
-            for quantity, scale, unit, low, high, start in _EXTRA:
+            slot = callback.slot(model)
+            for k, (quantity, scale, unit, low, high, _) in enumerate(_EXTRA):
                 for d in motors:
+                    start = float(model.jnt_user[d.joint, slot + k])
                     size = max(float(model.dof_frictionloss[d.dof]), 0.01 * _torque(model, d.actuator))
                     unit_size = size if unit.startswith("Nm") else 1.0
                     parameters.append(
@@ -75,7 +77,6 @@ class Friction:
                             high * unit_size,
                         )
                     )
-            slot = callback.slot(model)
             joints = [d.joint for d in motors]
 
         def apply(fields: Fields, values: Values) -> None:
@@ -104,8 +105,11 @@ _EXTRA = (
 
 def _torque(model: mujoco.MjModel, actuator: int) -> float:
     """A torque typical of the drive, which sizes friction where the model has none: its limit, else 1 Nm."""
-    if model.actuator_forcelimited[actuator]:
-        return float(model.actuator_forcerange[actuator, 1])
+    joint = int(model.actuator_trnid[actuator, 0])
+    limited = (model.actuator_forcelimited[actuator], model.actuator_forcerange[actuator])
+    for there, ends in (limited, (model.jnt_actfrclimited[joint], model.jnt_actfrcrange[joint])):
+        if there and np.abs(ends).max() > 0:
+            return float(np.abs(ends).max())
     if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE and model.actuator_ctrllimited[actuator]:
         return float(abs(model.actuator_ctrlrange[actuator, 1] * model.actuator_gainprm[actuator, 0]))
     return 1.0

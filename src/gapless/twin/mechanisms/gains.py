@@ -9,6 +9,7 @@ import numpy as np
 
 from gapless.errors import unknown
 from gapless.twin.mechanism import (
+    SCALAR,
     Bound,
     Drive,
     Fields,
@@ -46,6 +47,8 @@ class Gains:
         if not self.kp and not self.kd:
             return
         model = spec.copy().compile()
+        if not drives(model):
+            model = self._drive(spec, model)
         names = [d.name for d in drives(model)]
         for given in (self.kp, self.kd):
             for pattern in given:
@@ -64,9 +67,19 @@ class Gains:
                 now_kd if kd is None else kd * self.unit,
             )
 
+    def _drive(self, spec: mujoco.MjSpec, model: mujoco.MjModel) -> mujoco.MjModel:
+        """Give a model without any actuators (a URDF) a servo on each joint that has a gain."""
+        for j in range(model.njnt):
+            name = model.joint(j).name
+            if int(model.jnt_type[j]) in SCALAR and fnmatchcase(name, self.joints) and _lookup(self.kp, name) is not None:
+                servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+                servo.set_to_position(kp=1.0, kv=0.0)
+        return spec.copy().compile()
+
     def bind(self, model: mujoco.MjModel) -> Bound:
         position = [d for d in driven(model, self.joints) if is_position_servo(model, d.actuator)]
         velocity = [d for d in driven(model, self.joints) if is_velocity_servo(model, d.actuator)]
+        velocity = [d for d in velocity if model.actuator_biasprm[d.actuator, 1] == 0]  # not those that integrate
         gains = [_read(model, d) for d in position]
         parameters: list[Parameter] = []
         parameters += [
@@ -83,6 +96,7 @@ class Gains:
             )
         dc = [i for i, d in enumerate(position) if is_dc_motor(model, d.actuator)]
         affine = [i for i in range(len(position)) if i not in dc]
+        nominal = np.array([gains[i][0] for i in affine])
         act = np.array([d.actuator for d in position], dtype=int)
         speed = [d.actuator for d in velocity]
         joints = [i for i, d in enumerate(drives(model)) if d in position]
@@ -92,7 +106,7 @@ class Gains:
             if affine:
                 kp = values["gains.kp"][:, affine]
                 fields["actuator_gainprm"][:, act[affine], 0] = kp
-                fields["actuator_biasprm"][:, act[affine], 1] = -kp
+                fields["actuator_biasprm"][:, act[affine], 1] *= kp / nominal
                 fields["actuator_biasprm"][:, act[affine], 2] = -kd[:, affine]
             if dc:
                 fields["actuator_gainprm"][:, act[dc], KP] = values["gains.kp"][:, dc]
@@ -118,11 +132,14 @@ def _read(model: mujoco.MjModel, d: Drive) -> tuple[float, float]:
 
 
 def _make_servo(actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, kp: float, kd: float) -> None:
-    """Make an actuator a position servo; the range of a torque command becomes the torque limit."""
-    torque = not is_position_servo(model, d.actuator) and model.actuator_ctrllimited[d.actuator]
-    if torque:
-        actuator.forcerange = model.actuator_ctrlrange[d.actuator] * model.actuator_gainprm[d.actuator, 0]
-        actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
-        actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_FALSE
-        actuator.ctrlrange = [0, 0]
+    """Make an actuator a position servo; the range of a torque command becomes a torque limit."""
+    a = d.actuator
+    if not is_position_servo(model, a) and model.actuator_ctrllimited[a]:
+        if model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE:
+            limit = model.actuator_ctrlrange[a] * model.actuator_gainprm[a, 0]
+            if model.actuator_forcelimited[a]:
+                own = model.actuator_forcerange[a]
+                limit = np.array([max(limit[0], own[0]), min(limit[1], own[1])])
+            actuator.forcerange, actuator.forcelimited = limit, mujoco.mjtLimited.mjLIMITED_TRUE
+        actuator.ctrllimited, actuator.ctrlrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0, 0]
     actuator.set_to_position(kp=kp, kv=kd)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.errors import unknown
-from gapless.twin.mechanism import Bound, Fields, Values, drives
+from gapless.twin.mechanism import Bound, Fields, Values, base_joint, drives
 from gapless.twin.space import Array, Parameter, amount, factor
 
 TENSOR = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (1, 0), "xz": (2, 0), "yz": (2, 1)}
@@ -86,9 +86,9 @@ def _carrier(model: mujoco.MjModel, payload: str | None, names: list[str]) -> in
         if payload not in names[1:]:
             raise unknown("link", payload, names[1:])
         return names.index(payload)
-    free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
-    if len(free):
-        return int(model.jnt_bodyid[free[0]])
+    base = base_joint(model)
+    if base is not None:
+        return int(model.jnt_bodyid[base])
     found = drives(model)
     return int(model.jnt_bodyid[found[-1].joint]) if found else model.nbody - 1
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import mujoco
+import numpy as np
 
 from gapless.errors import BadInput
 from gapless.twin.mechanism import Bound, Fields, Values, drives
@@ -37,8 +38,13 @@ class Latency:
                 raise BadInput(f"every joint must be on exactly one bus; {', '.join(lost)} is not")
         columns = [[joints.index(j) for j in g] for g in groups.values()]
         parameters: list[Parameter] = []
+        native = np.array([float(model.actuator_delay[d.actuator]) for d in drives(model)])
+        usual = [float(native[c].mean()) if len(c) else 0.0 for c in columns]
+        parameters += [
+            amount(f"latency.action{g}", u, 0.01, 0.001, "s", 0.0, max(self.longest, u))
+            for g, u in zip(groups, usual, strict=True)
+        ]
         for quantity, scale, tolerance, high in (
-            ("action", 0.01, 0.001, self.longest),
             ("observation", 0.01, 0.001, self.longest),
             ("jitter", 0.005, 0.0005, self.longest / 2),
         ):
@@ -46,7 +52,11 @@ class Latency:
         parameters.append(amount("latency.drop", 0.0, 0.05, 0.001, "", 0.0, 0.9))
 
         def apply(fields: Fields, values: Values) -> None:
-            for quantity in ("action", "observation", "jitter"):
+            for i, cols in enumerate(columns):
+                # delays that the model gives to single actuators keep their differences
+                late = native[cols] + (values["latency.action"][:, i : i + 1] - usual[i])
+                fields["path.action"][:, cols] = np.maximum(late, 0.0)
+            for quantity in ("observation", "jitter"):
                 for i, cols in enumerate(columns):
                     fields[f"path.{quantity}"][:, cols] = values[f"latency.{quantity}"][:, i : i + 1]
             fields["path.drop"][:] = values["latency.drop"][:, 0]

@@ -74,14 +74,23 @@ class Motor:
             parameters += self._dc_parameters(self.dc, motors)
         elif self.no_load_speed:
             parameters += [factor(f"motor.no_load_speed/{d.name}", self.no_load_speed, 1.3, 0.05, "rad/s") for d in motors]
+        nominal = np.array([_limit(model, motors[i]) for i in limited])
+        on_actuator = [k for k, i in enumerate(limited) if model.actuator_forcelimited[motors[i].actuator]]
+        on_joint = [k for k in range(len(limited)) if k not in on_actuator]
+        places = [
+            ("actuator_forcerange", [motors[limited[k]].actuator for k in on_actuator], on_actuator),
+            ("jnt_actfrcrange", [motors[limited[k]].joint for k in on_joint], on_joint),
+        ]
+        places = [p for p in places if p[1]]
         electric = [i for i, d in enumerate(motors) if is_dc_motor(model, d.actuator)]
         affine = [i for i in range(len(motors)) if i not in electric]
 
         def apply(fields: Fields, values: Values) -> None:
             strength = values["motor.strength"]
             if limited:
-                limit = values["motor.limit"] * strength[:, limited]
-                fields["actuator_forcerange"][:, act[limited]] = np.stack([-limit, limit], axis=-1)
+                scale = (values["motor.limit"] / nominal * strength[:, limited])[:, :, None]
+                for field, at, where in places:
+                    fields[field][:, at] *= scale[:, where]
             if affine:
                 fields["actuator_gainprm"][:, act[affine], 0] *= strength[:, affine]
                 fields["actuator_biasprm"][:, act[affine], :3] *= strength[:, affine, None]
@@ -115,8 +124,10 @@ class Motor:
 
 
 def _limit(model: mujoco.MjModel, d: Drive) -> float:
-    """The actuator's torque limit, or 0 where it has none."""
-    return float(model.actuator_forcerange[d.actuator, 1]) if model.actuator_forcelimited[d.actuator] else 0.0
+    """The drive's torque limit, of the actuator or of the joint, the larger of both directions; 0 where it has none."""
+    if model.actuator_forcelimited[d.actuator]:
+        return float(np.abs(model.actuator_forcerange[d.actuator]).max())
+    return float(np.abs(model.jnt_actfrcrange[d.joint]).max()) if model.jnt_actfrclimited[d.joint] else 0.0
 
 
 def _make_dc_motor(

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import mujoco
-import numpy as np
 
-from gapless.twin.mechanism import Bound, Fields, Values, driven, drives
+from gapless.twin.mechanism import Bound, Fields, Values, base_joint, driven, drives
 from gapless.twin.space import amount
 
 
@@ -25,7 +24,7 @@ class Offset:
         motors = driven(model, self.joints)
         columns = [drives(model).index(d) for d in motors]
         parameters = [amount(f"offset.encoder/{d.name}", 0.0, 0.02, 0.002, "rad", -0.5, 0.5) for d in motors]
-        floating = bool(np.any(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE))
+        floating = base_joint(model) is not None
         if floating:
             parameters += [amount(f"offset.imu_{a}", 0.0, 0.02, 0.002, "rad", -0.5, 0.5) for a in ("roll", "pitch")]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import mujoco
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.mechanism import Bound, Fields, Values, base_joint
 from gapless.twin.space import Parameter, amount
 
 ACCELEROMETER = "gapless_acc"
@@ -42,10 +42,12 @@ class Sensors:
     def install(self, spec: mujoco.MjSpec) -> None:
         if not self.accelerometer:
             return
-        base = next((b for b in spec.bodies for j in b.joints if j.type == mujoco.mjtJoint.mjJNT_FREE), None)
-        if base is None:
+        model = spec.copy().compile()
+        joint = base_joint(model)
+        if joint is None:
             raise BadInput("an accelerometer needs a floating base, and this robot has a fixed base")
-        site = next((s for s in base.sites if s.name == "imu"), None) or base.add_site(name="imu")
+        base = spec.joint(model.joint(joint).name).parent
+        site = next((s for s in base.sites if s.name == "imu"), None) or base.add_site(name=ACCELEROMETER)
         spec.add_sensor(
             name=ACCELEROMETER,
             type=mujoco.mjtSensor.mjSENS_ACCELEROMETER,

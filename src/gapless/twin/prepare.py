@@ -1,0 +1,167 @@
+"""What is done to anyone's model before mechanisms go in: one form, joint units, a base that does not fight its links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.twin.mechanism import SCALAR, Drive, base_joint, drives, is_dc_motor, is_velocity_servo
+from gapless.twin.save import to_xml
+
+
+def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
+    """A copy as MuJoCo would save and load it: radians, no includes, every joint and actuator named."""
+    spec = spec.copy()
+    folder, assets = spec.modelfiledir, dict(spec.assets)
+    for elements, kind in ((spec.bodies[1:], "body"), (spec.joints, "joint"), (spec.actuators, "actuator")):
+        for i, element in enumerate(elements):
+            element.name = element.name or f"{kind}_{i}"
+    try:
+        spec.compile()
+        out = mujoco.MjSpec.from_string(to_xml(spec), assets=assets)
+    except ValueError as error:
+        raise BadInput(f"the model does not compile: {str(error).splitlines()[0]}") from None
+    out.modelfiledir = folder
+    return out
+
+
+def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
+    """Make every drive's command one of its joint's units, in place: rad, rad/s or Nm; return a sentence for each changed.
+
+    A gear scales length and force, so a servo on a gear of 3 takes three times the angle: kp, kd and limits are carried over
+    to the joint, and the gear becomes 1. A torque drive's gain becomes 1 likewise.
+    """
+    model = spec.copy().compile()
+    notes = []
+    for d in drives(model):
+        a, actuator = d.actuator, spec.actuators[d.actuator]
+        gear = float(model.actuator_gear[a, 0])
+        torque = model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE
+        _to_joint(spec, model, d)
+        gain = float(model.actuator_gainprm[a, 0]) if torque else 1.0
+        if gear == 1.0 and gain == 1.0:
+            continue
+        fixed = model.actuator_gaintype[a] == mujoco.mjtGain.mjGAIN_FIXED
+        if is_dc_motor(model, a) or not fixed or gear == 0 or gain == 0:
+            if gear != 1.0:
+                raise BadInput(
+                    f"the drive of {d.name} has a gear of {gear:g}, which is not understood for its kind: use gear 1"
+                )
+            continue
+        per_unit = gear * gain if torque else 1 / gear  # joint units of one unit of control
+        actuator.gear = [1, 0, 0, 0, 0, 0]
+        actuator.gainprm = np.r_[1.0 if torque else model.actuator_gainprm[a, 0] * gear**2, model.actuator_gainprm[a, 1:]]
+        actuator.biasprm = np.r_[model.actuator_biasprm[a, 0] * gear, model.actuator_biasprm[a, 1:3] * gear**2, np.zeros(7)]
+        actuator.ctrlrange = np.sort(model.actuator_ctrlrange[a] * per_unit)
+        actuator.forcerange = np.sort(model.actuator_forcerange[a] * gear)
+        for key in spec.keys:
+            if len(key.ctrl):
+                control = np.array(key.ctrl)
+                control[model.actuator_ctrladr[a]] *= per_unit
+                key.ctrl = control
+        unit = "Nm" if torque else "rad/s" if is_velocity_servo(model, a) else "rad"
+        notes.append(f"the drive of {d.name} has a gear of {gear:g}: it is commanded in {unit} of the joint")
+    return notes
+
+
+def _to_joint(spec: mujoco.MjSpec, model: mujoco.MjModel, d: Drive) -> None:
+    """Rotor inertia and damping that a model gives to the actuator belong to the joint: there they have one name."""
+    a, joint, actuator = d.actuator, spec.joint(d.name), spec.actuators[d.actuator]
+    gear = abs(float(model.actuator_gear[a, 0]))
+    damping = np.r_[model.actuator_damping[a], model.actuator_dampingpoly[a] * [gear, gear**2]] * gear**2
+    if model.actuator_armature[a]:
+        joint.armature = float(model.dof_armature[d.dof] + model.actuator_armature[a] * gear**2)
+        actuator.armature = 0.0
+    if damping.any():
+        joint.damping = np.r_[model.dof_damping[d.dof], model.dof_dampingpoly[d.dof]] + damping
+        actuator.damping = [0.0, 0.0, 0.0]
+
+
+def hang(spec: mujoco.MjSpec) -> mujoco.MjSpec:
+    """A copy whose floating base is held fixed, a metre above where it was; objects that float by themselves still do."""
+    spec = canonical(spec)
+    model = spec.copy().compile()
+    base = base_joint(model)
+    if base is None:
+        raise BadInput("only a robot with a floating base can be hung up, and this one has a fixed base")
+    poses = take_keyframes(spec)
+    joint = spec.joint(model.joint(base).name)
+    joint.parent.pos = np.asarray(joint.parent.pos) + [0.0, 0.0, 1.0]
+    spec.delete(joint)
+    put_keyframes(spec, poses)
+    return spec
+
+
+def part_from_base(spec: mujoco.MjSpec) -> list[str]:
+    """Keep a fixed base and the links on it from colliding, in place; return a sentence for each base.
+
+    MuJoCo lets no link collide with its parent, unless that parent is fixed to the world. So a robot that is hung up, or
+    whose free joint was taken away, blows its hips off the trunk that they overlap.
+    """
+    model = spec.copy().compile()
+    solid = {int(model.geom_bodyid[g]) for g in np.flatnonzero(model.geom_contype | model.geom_conaffinity)}
+    parted: dict[str, list[str]] = {}
+    for b in sorted(solid):
+        p = int(model.body_parentid[b])
+        if p and p in solid and model.body_weldid[b] and not model.body_weldid[p]:
+            pair = model.body(p).name, model.body(b).name
+            parted.setdefault(pair[0], []).append(pair[1])
+            spec.add_exclude(bodyname1=pair[0], bodyname2=pair[1])
+    return [
+        f"{base} is fixed and overlaps its links in MuJoCo's eyes, so it does not collide with {', '.join(links)}"
+        for base, links in parted.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A keyframe by joint name, so that it survives joints that come and go."""
+
+    name: str
+    time: float
+    qpos: dict[str, np.ndarray]
+    qvel: dict[str, np.ndarray]
+    ctrl: np.ndarray
+    act: np.ndarray
+    mpos: np.ndarray
+    mquat: np.ndarray
+
+
+def take_keyframes(spec: mujoco.MjSpec) -> list[Pose]:
+    """Remove keyframes and return them by joint name, since mechanisms may add joints."""
+    model = spec.copy().compile()
+    poses = []
+    for at in range(model.nkey):
+        qpos, qvel = {}, {}
+        for j in range(model.njnt):
+            nq, nv = (1, 1) if int(model.jnt_type[j]) in SCALAR else (7, 6) if model.jnt_type[j] == 0 else (4, 3)
+            name = model.joint(j).name
+            qpos[name] = model.key_qpos[at, model.jnt_qposadr[j] :][:nq].copy()
+            qvel[name] = model.key_qvel[at, model.jnt_dofadr[j] :][:nv].copy()
+        rest = (model.key_ctrl[at], model.key_act[at], model.key_mpos[at], model.key_mquat[at])
+        poses.append(Pose(model.key(at).name, float(model.key_time[at]), qpos, qvel, *(x.copy() for x in rest)))
+    for key in list(spec.keys):
+        spec.delete(key)
+    return poses
+
+
+def put_keyframes(spec: mujoco.MjSpec, poses: list[Pose]) -> None:
+    """Add keyframes again; joints that were not there are at their zero, and actuator states that changed are left out."""
+    model = spec.copy().compile()
+    for pose in poses:
+        q, v = model.qpos0.copy(), np.zeros(model.nv)
+        for joint, value in pose.qpos.items():
+            if spec.joint(joint) is None:
+                continue
+            j = model.joint(joint)
+            q[j.qposadr[0] :][: len(value)] = value
+            v[j.dofadr[0] :][: len(pose.qvel[joint])] = pose.qvel[joint]
+        key = spec.add_key(name=pose.name, time=pose.time, qpos=q, qvel=v)
+        key.ctrl = pose.ctrl if len(pose.ctrl) == model.nu else np.zeros(model.nu)
+        if model.na and len(pose.act) == model.na:
+            key.act = pose.act
+        if model.nmocap:
+            key.mpos, key.mquat = pose.mpos.ravel(), pose.mquat.ravel()
