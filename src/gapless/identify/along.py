@@ -1,0 +1,120 @@
+"""What each joint felt along a measured trajectory: its inertia, and every torque but its drive's and friction's.
+
+Gravity, Coriolis forces and the pull of the other joints come from MuJoCo's inverse dynamics at the measured positions, so a
+joint can be simulated alone: (inertia + armature) a = drive - friction - load.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput
+from gapless.logs import Log
+from gapless.twin import Twin
+from gapless.twin.mechanism import is_position_servo
+from gapless.twin.space import Array
+from gapless.worlds.start import SPAN
+
+ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
+
+
+@dataclass(frozen=True)
+class Course:
+    """One log on an even grid, as each joint felt it."""
+
+    joints: tuple[str, ...]
+    period: float
+    """Of the grid, the log's own [s]."""
+    q: Array
+    """Measured positions. Shape of this and the next five: (samples, joints)."""
+    dq: Array
+    """Velocities, estimated from the positions without lag."""
+    command: Array
+    """In force at each sample: a position for servos, a torque for torque drives."""
+    inertia: Array
+    """Of everything the joint moves, rotor left out [kg m2]."""
+    load: Array
+    """Torque that the drive has to overcome: gravity, coupling [Nm]."""
+    valid: NDArray[np.bool_]
+    """Samples to compare with: measured, not too far from a real sample."""
+    gain: Array
+    """Factor of the logged gain on the twin's nominal one, and 0 where the drive was off."""
+
+
+def course(twin: Twin, log: Log, end: float | None = None) -> Course:
+    """Line a log up with a twin; see `Course`."""
+    from scipy.signal import savgol_filter
+
+    clock = log["q"].time
+    rate = log.rate("q")
+    last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
+    count = int((last - clock[0]) * rate + 1e-6) + 1
+    if count < 20:
+        raise BadInput(f"{log.provenance.source or 'the log'}: {count} samples are too few to identify anything from")
+    grid = clock[0] + np.arange(count) / rate
+    measured = np.column_stack([log["q"].column(j) for j in twin.joints])
+    whole = np.isfinite(measured).all(axis=1)
+    if whole.sum() < 20:
+        raise BadInput(f"{log.provenance.source or 'the log'}: fewer than 20 samples have a position of every joint")
+    q = np.column_stack([np.interp(grid, clock[whole], c) for c in measured[whole].T])
+    near = np.searchsorted(clock[whole], grid).clip(1, whole.sum() - 1)
+    distance = np.minimum(np.abs(grid - clock[whole][near]), np.abs(grid - clock[whole][near - 1]))
+    length = min(max(7, round(SPAN * rate) // 2 * 2 + 1), (count - 1) // 2 * 2 - 1)
+    dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
+    inertia, load = _felt(twin, q, dq, ddq)
+    return Course(
+        twin.joints, 1 / rate, q, dq, _commands(twin, log, grid), inertia, load, distance < 2 / rate, _gains(twin, log, grid)
+    )
+
+
+def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array]:
+    """Inertia and load of every joint. Shape of each: (samples, joints)."""
+    model = copy.copy(twin.model)
+    for field in (model.dof_damping, model.dof_frictionloss, model.dof_armature, model.jnt_stiffness):
+        field[:] = 0
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mujoco.MjData(model)
+    dofs, places = [d.dof for d in twin.drives], [d.qpos for d in twin.drives]
+    inertia, load = np.empty(q.shape), np.empty(q.shape)
+    full = np.zeros((model.nv, model.nv))
+    for k in range(len(q)):
+        data.qpos[places], data.qvel[dofs], data.qacc[dofs] = q[k], dq[k], ddq[k]
+        mujoco.mj_inverse(model, data)
+        mujoco.mj_fullM(model, data, full)
+        inertia[k] = full[dofs, dofs]
+        load[k] = data.qfrc_inverse[dofs] - inertia[k] * ddq[k]
+    return inertia, load
+
+
+def _commands(twin: Twin, log: Log, grid: Array) -> Array:
+    out = np.empty((len(grid), len(twin.joints)))
+    for i, d in enumerate(twin.drives):
+        signal = "q_cmd" if is_position_servo(twin.model, d.actuator) else "tau_cmd"
+        if signal not in log or d.name not in log[signal].columns:
+            raise BadInput(
+                f"{log.provenance.source or 'the log'}: no {signal} of {d.name}, which its drive in {twin.name} takes"
+            )
+        # a hair after the sample, so that a command with the same time stamp counts as sent
+        out[:, i] = log.at(signal, grid + 1e-6 / log.rate("q"))[:, log[signal].columns.index(d.name)]
+    return out
+
+
+def _gains(twin: Twin, log: Log, grid: Array) -> Array:
+    """Logged over nominal gain; 0 where the drive was off."""
+    out = np.ones((len(grid), len(twin.joints)))
+    names = {name: i for i, name in enumerate(twin.space.names)}
+    for i, joint in enumerate(twin.joints):
+        column = names.get(f"gains.kp/{joint}")
+        logged = log.meta.get("kp")
+        if column is not None and isinstance(logged, int | float):
+            out[:, i] = logged / twin.space.nominal[column]
+        if "kp" in log and joint in log["kp"].columns and column is not None:
+            out[:, i] = log.at("kp", grid)[:, log["kp"].columns.index(joint)] / twin.space.nominal[column]
+        if "enabled" in log and joint in log["enabled"].columns:
+            out[:, i] *= log.at("enabled", grid)[:, log["enabled"].columns.index(joint)] > 0.5
+    return out

@@ -1,0 +1,75 @@
+"""Fits: a stand-in's secrets, the rung that it needs, and a real robot's figure."""
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.identify import Fit, fit
+from gapless.logs import Log, read
+from gapless.twin import Twin
+from gapless.twin.mechanisms import Friction, Gains
+from gapless.worlds.motion import plan
+from gapless.worlds.standin import Spec, StandIn, build, record
+from tests.data import DATA, needs_data
+
+NOISE = {"noise_q": 0.0003, "noise_dq": 0.01}
+
+
+def fitted(robot: str, change: dict[str, float | str], seconds: float = 20.0) -> tuple[Fit, dict[str, float]]:
+    spec = Spec(robot, seed=1, tolerance=0, change=change, add={"friction": {"full": True}}, sensors=NOISE)
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(0)), stand_in.signal)
+    return fit(Twin.load(robot, add=[Friction(full=True)]), [log]), stand_in.named()
+
+
+@pytest.fixture(scope="module")
+def bench() -> tuple[Fit, dict[str, float]]:
+    return fitted(
+        "bench", {"gains.kp/*": "x0.6", "friction.coulomb/*": "x2.5", "friction.viscous/*": "x1.4", "latency.action": 0.012}
+    )
+
+
+def test_the_secrets_of_a_servo_are_found(bench):
+    found, secrets = bench
+    values = dict(zip(found.twin.space.names, found.values, strict=True))
+    for name, truth in secrets.items():
+        tolerance = 0.004 if name == "latency.action" else 0.15 * truth
+        assert values[name] == pytest.approx(truth, abs=tolerance), name
+
+
+def test_the_fit_predicts_what_it_has_not_seen_and_beats_every_baseline(bench):
+    found, _ = bench
+    e = found.heldout
+    assert e.fit < 0.2 * min(e.command, e.delay, e.nominal)
+    assert np.degrees(e.fit) < 0.15
+
+
+def test_a_rung_that_is_not_needed_is_not_climbed(bench):
+    found, _ = bench
+    climbed = {r.name for r in found.ladder if r.climbed}
+    assert "+ viscous and Coulomb friction" in climbed
+    assert not climbed & {"+ friction with angle", "+ torque limit"}
+
+
+def test_a_rung_that_is_needed_is_climbed():
+    found, _ = fitted("bench", {"friction.angle2/*": 0.3})
+    assert "+ friction with angle" in {r.name for r in found.ladder if r.climbed}
+
+
+@needs_data
+def test_go2_in_the_air_on_the_blocks_it_was_not_fitted_to():
+    model = DATA / "go2_inair/model/go2_fixed_base.xml"
+    twin = Twin.load(model, add=[Gains(kp={"*": 20.0}, kd={"*": 1.5}), Friction(full=True)])
+    found = fit(twin, [read(DATA / "go2_inair/go2_inair.npz", mapping="go2_inair")])
+    assert np.degrees(found.heldout.fit) < 0.15
+    assert "+ friction with angle" in {r.name for r in found.ladder if r.climbed}
+
+
+def test_a_log_too_short_or_without_commands_is_refused():
+    twin = Twin.load("bench", add=[Friction(full=True)])
+    joint, t = twin.joints, np.arange(10) * 0.02
+    with pytest.raises(BadInput, match="too few"):
+        fit(twin, [Log.from_arrays(joint, t, {"q": np.zeros((10, 1)), "q_cmd": np.zeros((10, 1))})])
+    t = np.arange(100) * 0.02
+    with pytest.raises(BadInput, match="no q_cmd"):
+        fit(twin, [Log.from_arrays(joint, t, {"q": np.zeros((100, 1))})])
