@@ -86,6 +86,51 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.npz", "log.npz", "s.toml"]
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--end", "nan", "--end must be a positive number of seconds, not nan"),
+        ("--end", "0", "--end must be a positive"),
+        ("--window", "nan", "--window must be a positive"),
+        ("--window", "0", "--window must be a positive"),
+        ("--window", "-1", "--window must be a positive"),
+        ("--kp", "-5", "kp must be a positive number of Nm/rad, not -5"),
+        ("--kp", "nan", "kp must be a positive"),
+        ("--kd", "-1", "kd must be at least 0"),
+        ("--out", "none/x.html", "none/x.html: there is no folder none"),
+        ("--out", "taken", "taken: Is a directory"),
+    ],
+)
+def test_options_that_make_no_sense(capsys, tmp_path, option, value, message):
+    (tmp_path / "s.toml").write_text('robot = "bench"')
+    main(["standin", "s.toml", "--seconds", "1", "--out", "log.npz"])
+    (tmp_path / "taken").mkdir()
+    capsys.readouterr()
+    assert message in fails(capsys, "replay", "bench", "log.npz", "--json", f"{option}={value}")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["log.npz", "s.toml", "taken"]
+
+
+def test_what_cannot_be_written_is_one_sentence(capsys, tmp_path):
+    (tmp_path / "s.toml").write_text('robot = "bench"')
+    assert "there is no folder none" in fails(capsys, "standin", "--random", "--robot", "bench", "--out", "none/x.toml")
+    assert "there is no folder none" in fails(capsys, "standin", "s.toml", "--seconds", "1", "--out", "none/log.mcap")
+    (tmp_path / "taken.toml").mkdir()
+    assert "taken.toml: Is a directory" in fails(capsys, "standin", "--random", "--robot", "bench", "--out", "taken.toml")
+    assert "seed" in fails(capsys, "standin", "--random", "--robot", "bench", "--seed=-1")
+    assert "seed" in fails(capsys, "standin", "s.toml", "--seed=-1")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["s.toml", "taken.toml"]
+
+
+def test_a_stand_in_whose_physics_breaks_is_one_sentence(capsys, tmp_path, monkeypatch):
+    def breaks(self, command):
+        raise RuntimeError("the stand-in broke: positions became infinite or undefined")
+
+    monkeypatch.setattr("gapless.worlds.standin.StandIn.write", breaks)
+    (tmp_path / "s.toml").write_text('robot = "bench"')
+    assert "s.toml: the stand-in broke: positions" in fails(capsys, "standin", "s.toml", "--seconds", "1", "--out", "log.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
+
+
 def test_nothing_heavy_is_imported_for_help():
     code = """
 import sys

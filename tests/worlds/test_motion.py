@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Twin
-from gapless.worlds import home
+from gapless.twin import Twin, within_tolerance
+from gapless.worlds import Worlds, home
 from gapless.worlds.motion import SHAPES, plan
 
 
@@ -33,6 +33,22 @@ def test_a_rich_motion_has_slow_and_fast_parts():
     speed = np.abs(np.diff(commands, axis=0))
     quarters = [speed[i * 500 : i * 500 + 490].max(axis=0) for i in range(4)]
     assert (quarters[2] < 0.2 * quarters[3]).all()  # triangle, square
+
+
+@pytest.mark.parametrize("robot", ["quadruped", "biped"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_robot_on_its_feet_stays_there(robot, name):
+    twin = Twin.load(robot)
+    n = 4
+    worlds = Worlds(twin, n, within_tolerance(twin.space), np.random.default_rng(0))
+    commands = np.stack([plan(name, twin, 20.0, np.random.default_rng(s)) for s in range(n)])
+    for k in range(commands.shape[1]):
+        worlds.step(commands[:, k])
+    assert not worlds.failures
+    _, x, y, _ = worlds.qpos[:, 3:7].T
+    assert (np.degrees(np.arccos(1 - 2 * (x**2 + y**2))) < 30).all()
+    if name != "stand":
+        assert (np.ptp(commands, axis=1).mean(axis=0) > 0.01).all()
 
 
 def test_wheels_get_speeds_and_torque_drives_torques():
@@ -71,5 +87,7 @@ def test_unknown_motions_and_lengths_are_refused():
         plan("chrip", Twin.load("bench"), 1.0, np.random.default_rng(0))
     with pytest.raises(BadInput, match="between 0 and 36000"):
         plan("chirp", Twin.load("bench"), -1.0, np.random.default_rng(0))
+    with pytest.raises(BadInput, match="shorter than a control period"):
+        plan("chirp", Twin.load("bench"), 0.001, np.random.default_rng(0))
     with pytest.raises(BadInput, match="cannot be read"):
         plan("none.csv", Twin.load("bench"), 1.0, np.random.default_rng(0))

@@ -6,6 +6,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.robots import Robot
 from gapless.twin import Twin
+from gapless.worlds import home, replay
 from gapless.worlds.motion import plan
 from gapless.worlds.standin import Spec, StandIn, build, draw, dump, load, record
 
@@ -116,7 +117,30 @@ def test_a_drawn_stand_in_survives_its_file_and_runs(difficulty, seed, tmp_path)
         ('robot = "bench"\n[change]\n"latency.action" = 5.0', "outside its bounds"),
         ('robot = "bench"\n[add]\nbacklsh = {}', "unknown mechanism 'backlsh': did you mean 'backlash'"),
         ('robot = "bench"\n[add]\nbacklash = { widt = 1 }', "unknown setting 'widt': did you mean 'width'"),
-        ('robot = "bench"\n[add]\nbacklash = 3', "unknown setting"),
+        ('robot = "bench"\n[add]\nbacklash = 3', "add.backlash must be a table"),
+        ('robot = "bench"\nseed = -1', "`seed` must not be negative"),
+        ('robot = "bench"\ntimestep = nan', "`timestep` must be between 1e-05 and 1 s, not nan"),
+        ('robot = "bench"\ntimestep = -0.001', "`timestep` must be between"),
+        ('robot = "bench"\ntimestep = 0', "`timestep` must be between"),
+        ('robot = "bench"\ntolerance = -1', "`tolerance` must be between 0 and 1000"),
+        ('robot = "bench"\ntolerance = nan', "`tolerance` must be between 0 and 1000"),
+        (f'robot = "bench"\ntolerance = 1{"0" * 400}', "no robot can be built as it says"),
+        ('robot = "bench"\nmotion_capture = true', "needs a free base"),
+        ('robot = "bench"\n[add]\nbacklash = { joints = 5 }', "add.backlash.joints must be a string"),
+        ('robot = "bench"\n[add]\nbacklash = { width = "a" }', "add.backlash.width must be a number"),
+        ('robot = "bench"\n[add]\ngains = { kp = 5 }', "add.gains.kp must be a table"),
+        ('robot = "bench"\n[add]\ngains = { kp = { "*" = -1 } }', "add.gains.kp.\\* must be at least 0"),
+        ('robot = "bench"\n[add]\nlatency = { longest = "x" }', "add.latency.longest must be a number"),
+        ('robot = "bench"\n[add]\nfriction = { full = 1 }', "add.friction.full must be true or false"),
+        ('robot = "arm"\n[add]\nmotor = { no_load_speed = 0.0 }', "add.motor.no_load_speed must be positive"),
+        ('robot = "arm"\n[add]\nmotor = { no_load_speed = -5.0 }', "add.motor.no_load_speed must be positive"),
+        ('robot = "arm"\n[add]\nmotor = { dc = { kt = 0, resistance = 1, voltage = 1 } }', "add.motor.dc.kt must be positive"),
+        ('robot = "arm"\n[add]\nmotor = { dc = { kt = 1 } }', "add.motor.dc: .*'resistance'"),
+        (
+            'robot = "arm"\n[add]\nmotor = { dc = { kt = 1, resistance = 1, voltage = 24, thermal_resistance = 1.0 } }',
+            "no robot can be built as it says .*thermal",
+        ),
+        ('robot = "arm"\n[add]\nflex = { damping = -1.0 }', "add.flex.damping must be at least 0"),
         ('robot = "bench"\n[sensors]\nnoise = 1', "unknown sensor quantity"),
         ('robot = "bench"\n[sensors]\nnoise_q = "loud"', "must be a number"),
         ("robot = [", "not valid TOML"),
@@ -128,6 +152,44 @@ def test_a_faulty_file_is_one_sentence_that_names_it(text, message, tmp_path):
         load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("robot", ["bench", "arm", "quadruped", "biped", "rover"])
+@pytest.mark.parametrize("difficulty", ["easy", "normal", "hard"])
+def test_every_drawn_stand_in_can_be_built(robot, difficulty):
+    for seed in range(6):
+        StandIn(draw(robot, difficulty, seed))
+
+
+def test_drawing_needs_no_luck(monkeypatch):
+    monkeypatch.setattr("gapless.worlds.standin.REDRAWS", 1)
+    for seed in range(6):
+        draw("biped", "hard", seed)
+
+
+def test_motion_capture_makes_the_replay_of_a_free_robot_exact(tmp_path):
+    text = 'robot = "quadruped"\ntolerance = 0\ntimestep = 0.005\nmotion_capture = true\n[change]\n"latency.observation" = 0.02'
+    spec = load(spec_file(tmp_path, text))
+    assert load(spec_file(tmp_path, dump(spec))) == spec
+    robot = StandIn(spec)
+    log = record(robot, plan("rich", build(spec), 2.0, np.random.default_rng(0)))
+    assert set(log.signals) == {"q", "dq", "tau", "quat", "gyro", "q_cmd", "base_pos", "base_vel"}
+    twin = Twin.load("quadruped")
+    result = replay(twin, log, twin.space.values({"latency.observation": 0.02}))
+    for signal in ("q", "dq", "quat", "base_pos", "base_vel"):
+        assert np.abs(result.error(signal)).max() < 1e-9, signal
+    assert np.ptp(log["base_pos"].values[:, 2]) > 0.001
+
+
+def test_motion_capture_shows_the_base_at_the_instant_of_the_other_readings():
+    spec = Spec("quadruped", tolerance=0, motion_capture=True, change={"latency.observation": 0.02})
+    robot = StandIn(spec)
+    _, command = home(robot._twin)
+    before = robot._worlds.qpos[0, :3].copy()
+    for _ in range(10):
+        robot.write({"q": command})
+        np.testing.assert_array_equal(robot.read()["base_pos"], before)  # a period of 0.02 s late
+        before = robot._worlds.qpos[0, :3].copy()
 
 
 def test_a_model_beside_the_file_is_found(tmp_path):

@@ -9,10 +9,10 @@ def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import inspect, replay, robots, standin
+    from gapless.cli import fit, inspect, replay, robots, standin
 
     app = tyro.extras.SubcommandApp()
-    for command in (robots.robots, inspect.inspect, replay.replay, standin.standin):
+    for command in (robots.robots, inspect.inspect, replay.replay, fit.fit, standin.standin):
         app.command(command)
     try:
         app.cli(
@@ -23,6 +23,11 @@ def main(argv: list[str] | None = None) -> None:
         )
     except BadInput as error:
         print(f"gapless: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:  # not about a file that was named
+            raise
+        print(f"gapless: {error.filename2 or error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("gapless: stopped", file=sys.stderr)

@@ -65,6 +65,11 @@ def replay(
 
     if not logs:
         raise BadInput("name at least one log: gapless replay MODEL LOG...")
+    for option, seconds in (("window", window), ("end", end)):
+        if seconds is not None and not 0 < seconds < np.inf:
+            raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
+    if out and not out.parent.is_dir():
+        raise BadInput(f"{out}: there is no folder {out.parent}")
     # the model as it is given: its own solver settings for friction, however soft
     add: list[Any] = [Friction(hard=False)]
     stated = load_mapping(mapping) if mapping else None
@@ -74,6 +79,10 @@ def replay(
         raise BadInput(f"there is no log in {', '.join(map(str, logs))}")
     first = read(paths[0], stated)
     kp, kd = (_stated(v, first.meta.get(k)) for k, v in (("kp", kp), ("kd", kd)))
+    if kp is not None and not 0 < kp < np.inf:  # a drive without damping is one, a drive without stiffness is not
+        raise BadInput(f"the gain kp must be a positive number of Nm/rad, not {kp:g}")
+    if kd is not None and not 0 <= kd < np.inf:
+        raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
     if kp is not None or kd is not None:
         add.append(Gains(kp={} if kp is None else {"*": kp}, kd={} if kd is None else {"*": kd}))
     twin = Twin.load(robot, add=add, in_air=in_air)

@@ -35,7 +35,6 @@ def standin(
         out: The log (.mcap, .npz or .csv), or with --random the stand-in's file.
     """
     import dataclasses
-    import os
 
     import numpy as np
     from rich.console import Console
@@ -43,6 +42,7 @@ def standin(
 
     from gapless.errors import BadInput
     from gapless.logs import write
+    from gapless.logs.disk import atomic
     from gapless.worlds import motion as motions
     from gapless.worlds import standin as standins
 
@@ -50,9 +50,8 @@ def standin(
     if random:
         file = out or Path("standin.toml")
         text = standins.dump(standins.draw(robot, difficulty, seed, in_air))
-        part = file.with_name(file.name + ".part")
-        part.write_text(text)
-        os.replace(part, file)
+        with atomic(file) as part:
+            part.write_text(text)
         console.print(f"a {difficulty} {robot} with secrets: {file}", markup=False, highlight=False)
         return
     if spec is None:
@@ -60,6 +59,10 @@ def standin(
     file = out or Path("log.mcap")
     if file.suffix not in (".mcap", ".npz", ".csv"):
         raise BadInput(f"{file}: a log is written as .mcap, .npz or .csv")
+    if not file.parent.is_dir():
+        raise BadInput(f"{file}: there is no folder {file.parent}")
+    if seed < 0:
+        raise BadInput(f"--seed must not be negative, not {seed}")
     described = standins.load(spec)
     if in_air:
         described = dataclasses.replace(described, in_air=True)
@@ -67,7 +70,12 @@ def standin(
     commands = motions.plan(motion, standins.build(described), seconds, np.random.default_rng(seed))
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("recording", total=len(commands))
-        log = standins.record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
+        try:
+            log = standins.record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
+        except RuntimeError as error:
+            raise BadInput(
+                f"{spec}: {error} after {stand_in.seconds:.2f} s; change it less, or give it smaller steps"
+            ) from None
     write(log, file)
     told = f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {file}"
     console.print(told, markup=False, highlight=False)

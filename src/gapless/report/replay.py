@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gapless.logs.disk import atomic
 from gapless.worlds import Replay
 
 MOST_POINTS = 4000  # of a line; more cannot be seen and make the file slow
@@ -43,10 +44,9 @@ def page(replays: dict[str, Replay], path: str | os.PathLike[str]) -> None:
         figure.update_layout(title=title, height=160 + 200 * rows, template="plotly_white", hovermode="x")
         parts.append(plotly.io.to_html(figure, include_plotlyjs=not parts, full_html=False))
     body = "\n".join(parts)
-    file = Path(path)
-    part = file.with_name(file.name + ".part")
-    part.write_text(f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Replay</title><body>{body}</body></html>')
-    os.replace(part, file)
+    html = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Replay</title><body>{body}</body></html>'
+    with atomic(Path(path)) as part:
+        part.write_text(html)
 
 
 def _line(replay: Replay, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

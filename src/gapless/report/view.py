@@ -12,6 +12,7 @@ import numpy as np
 from gapless.errors import BadInput
 from gapless.twin import Twin
 from gapless.worlds import Replay, home
+from gapless.worlds.path import multiply
 from gapless.worlds.sense import imu_of
 
 GHOST = "ghost_"
@@ -49,7 +50,18 @@ class Pair:
             free = next(i for i in range(twin.model.njnt) if twin.model.jnt_qposadr[i] == imu.qpos)
             at = self.model.joint(prefix + twin.model.joint(free).name).qposadr[0]
             self.qpos[:, at : at + 3] = signals.get("base_pos", qpos[imu.qpos : imu.qpos + 3])
-            self.qpos[:, at + 3 : at + 7] = signals["quat"]
+            mounted = np.broadcast_to(imu.quat * [1, -1, -1, -1], signals["quat"].shape)
+            self.qpos[:, at + 3 : at + 7] = multiply(signals["quat"], mounted)  # the base's own, not the IMU's
+
+    def frame(self) -> tuple[np.ndarray, float]:
+        """Centre and radius of a ball around both robots at the start [m]."""
+        data = self.data(0)
+        parts = (self.model.geom_bodyid > 0) & (self.model.geom_rbound > 0)
+        if not parts.any():
+            return self.model.stat.center, float(self.model.stat.extent)
+        at, reach = data.geom_xpos[parts], self.model.geom_rbound[parts]
+        centre = ((at - reach[:, None]).min(axis=0) + (at + reach[:, None]).max(axis=0)) / 2
+        return centre, float((np.linalg.norm(at - centre, axis=1) + reach).max())
 
     def data(self, sample: int) -> mujoco.MjData:
         """Both robots at a sample."""
@@ -68,10 +80,11 @@ def show(twin: Twin, replay: Replay, port: int = 8080, seconds: float | None = N
         raise BadInput("viewing needs two more packages: pip install 'gapless[view]'") from None
     pair = Pair(twin, replay)
     server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
-    centre, size = pair.model.stat.center, pair.model.stat.extent
+    centre, radius = pair.frame()
     server.initial_camera.look_at = tuple(centre)
-    server.initial_camera.position = tuple(centre + size * np.array([0.9, -1.1, 0.5]))
+    server.initial_camera.position = tuple(centre + radius * np.array([1.2, -1.5, 0.7]))
     scene = ViserMujocoScene(server, pair.model, 1)
+    scene.camera_tracking_enabled = False  # tracking would move the world, and hide how the base moves
     playing = server.gui.add_checkbox("play", True)
     slider: Any = server.gui.add_slider("time [s]", 0.0, float(pair.time[-1]), max(float(pair.time[-1]) / 1000, 1e-3), 0.0)
     speed = server.gui.add_slider("speed", 0.1, 2.0, 0.1, 1.0)

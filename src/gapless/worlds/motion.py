@@ -7,20 +7,25 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import mujoco
 import numpy as np
 
 from gapless.errors import BadInput, unknown
 from gapless.twin import Twin
 from gapless.twin.mechanism import is_position_servo, is_velocity_servo
 from gapless.twin.space import Array
+from gapless.worlds.quiet import quiet
 from gapless.worlds.sense import imu_of
 from gapless.worlds.worlds import home
 
 MAX_FILE = 256 * 2**20  # bytes
+STEADY = 0.2  # share of the angle at which a standing robot tips that its joints move: more, and a biped falls within 20 s
 
 
 def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Array:
     """Commands at the control rate, by joint: home plus a motion that stays within the joints' limits.
+
+    A robot that stands moves less, and only so that its centre of mass stays where it is above its feet.
 
     Args:
         name: "rich" (multisine, chirp, slow triangle, large square wave), "chirp", "steps", "prbs", "stand", or a CSV file
@@ -34,23 +39,71 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     """
     if not 0 < seconds <= 36000:
         raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
+    if round(seconds / twin.control_dt) < 1:
+        raise BadInput(f"a motion of {seconds:g} s is shorter than a control period of {twin.control_dt:g} s")
     t = (np.arange(round(seconds / twin.control_dt)) * twin.control_dt).astype(np.float64)
     if name.endswith(".csv"):
         return _from_file(name, twin, t)
     if name not in SHAPES:
         raise unknown("motion", name, [*SHAPES, "a .csv file"])
-    centre, reach = _reach(twin)
+    tips, sway = _stance(twin)
+    centre, reach = _reach(twin, min(0.35, STEADY * tips))
     wave = SHAPES[name](t, len(twin.joints), rng)
     ease = np.minimum(1.0, t / 0.5)[:, None]  # no jump at the start
-    return centre + reach * wave * ease
+    swing = reach * wave * ease
+    return np.clip(centre + swing - swing @ sway.T @ sway, *_limits(twin))
 
 
-def _reach(twin: Twin) -> tuple[Array, Array]:
-    """The middle of each joint's motion and how far it may go to either side."""
+def _stance(twin: Twin) -> tuple[float, Array]:
+    """By what angle a standing robot must tilt to tip over [rad], infinite for a fixed base, and which joint motions move its
+    centre of mass sideways while its feet stay where they are: orthonormal rows, shape (0 to 2, joints).
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    model, imu = twin.model, imu_of(twin.model)
+    dofs = [d.dof for d in twin.drives]
+    if imu is None:
+        return np.inf, np.zeros((0, len(dofs)))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.ctrl[:] = home(twin)
+    with quiet():
+        mujoco.mj_step(model, data, round(0.5 / model.opt.timestep))  # it settles on its feet
+    jacobians, points = [np.zeros((0, model.nv))], []
+    for contact in data.contact:
+        bodies = [int(b) for b in model.geom_bodyid[contact.geom] if model.body_weldid[b]]
+        if len(bodies) == 1:
+            jacobians.append(np.zeros((3, model.nv)))
+            mujoco.mj_jac(model, data, jacobians[-1], None, contact.pos, bodies[0])
+            points.append(contact.pos[:2])
+    try:
+        edges = ConvexHull(points).equations if len(points) > 2 else np.zeros((0, 3))
+    except QhullError:  # feet in a line
+        edges = np.zeros((0, 3))
+    if not len(edges):
+        return 0.1, np.zeros((0, len(dofs)))
+    feet, com, base = np.concatenate(jacobians), np.zeros((3, model.nv)), slice(imu.dof, imu.dof + 6)
+    mujoco.mj_jacSubtreeCom(model, data, com, 0)
+    follows = -np.linalg.pinv(feet[:, base]) @ feet[:, dofs]  # how the base moves if the joints do and the feet do not
+    servo = [is_position_servo(model, d.actuator) for d in twin.drives]  # wheels may well carry it away
+    _, size, rows = np.linalg.svd((com[:, base] @ follows + com[:, dofs])[:2] * servo, full_matrices=False)
+    centre = data.subtree_com[0]
+    inside = -float((edges[:, :2] @ centre[:2] + edges[:, 2]).max())
+    return float(np.arctan2(max(inside, 0.0), centre[2])), rows[size > 1e-6]
+
+
+def _limits(twin: Twin) -> tuple[Array, Array]:
+    """What position servos may be told [rad]; the others are bounded by their reach."""
+    model = twin.model
+    held = [bool(model.jnt_limited[d.joint]) and is_position_servo(model, d.actuator) for d in twin.drives]
+    ranges = model.jnt_range[[d.joint for d in twin.drives]].reshape(-1, 2)
+    return np.where(held, ranges[:, 0], -np.inf), np.where(held, ranges[:, 1], np.inf)
+
+
+def _reach(twin: Twin, most: float) -> tuple[Array, Array]:
+    """The middle of each joint's motion and how far it may go to either side: for positions at most `most` [rad]."""
     model = twin.model
     qpos, _ = home(twin)
     centre, reach = np.zeros(len(twin.drives)), np.zeros(len(twin.drives))
-    most = 0.1 if imu_of(model) is not None else 0.35  # rad; a robot on its feet must stay there
     for i, d in enumerate(twin.drives):
         if is_position_servo(model, d.actuator):
             centre[i], reach[i] = qpos[d.qpos], most

@@ -4,6 +4,7 @@ robot = "quadruped"              # a TOML file; everything but the robot can be 
 seed = 3
 in_air = true                    # the base is held
 tolerance = 1.0                  # what is not named is drawn within this many tolerances; 0: exactly as modelled
+motion_capture = false           # true: the exact base_pos and base_vel of a free base are read too, world frame
 timestep = 0.0025                # half the twin's unless given, so that finding its numbers is no tautology
 [change]
 "friction.viscous/*" = "x1.8"    # a factor
@@ -18,23 +19,28 @@ noise_q = 0.001
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
 from gapless import robots
 from gapless.errors import BadInput, unknown
 from gapless.logs import Log, Provenance
+from gapless.logs.disk import reason
 from gapless.robots import Command, Reading, Robot
 from gapless.twin import Point, Twin, mechanisms, within_tolerance
 from gapless.twin.mechanism import Mechanism, is_position_servo, is_velocity_servo
 from gapless.twin.mechanisms.sensors import QUANTITIES
 from gapless.twin.space import Array
+from gapless.worlds import path as _path
 from gapless.worlds.sense import imu_of
 from gapless.worlds.worlds import Worlds
 
@@ -49,6 +55,10 @@ ADDABLE: dict[str, type[Any]] = {
     "latency": mechanisms.Latency,
     "inertia": mechanisms.Inertia,
 }
+REDRAWS = 20
+POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
+"""Settings of mechanisms that cannot be zero; of the others only an ambient temperature can be negative."""
+SHORTEST = 1e-5  # s: a time step below takes a minute for a second of robot time
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,15 @@ class Spec:
     change: Mapping[str, float | str] = field(default_factory=dict)
     add: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sensors: Mapping[str, float] = field(default_factory=dict)
+    motion_capture: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise BadInput(f"`seed` must not be negative, not {self.seed}")
+        if not 0 <= self.tolerance <= 1000:
+            raise BadInput(f"`tolerance` must be between 0 and 1000, not {self.tolerance:g}")
+        if self.timestep is not None and not SHORTEST <= self.timestep <= 1:
+            raise BadInput(f"`timestep` must be between {SHORTEST:g} and 1 s, not {self.timestep:g}")
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
@@ -85,6 +104,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
     kinds: dict[str, tuple[type, ...]] = {
         "seed": (int,),
         "in_air": (bool,),
+        "motion_capture": (bool,),
         "tolerance": (int, float),
         "timestep": (int, float),
     }
@@ -100,6 +120,8 @@ def load(path: str | os.PathLike[str]) -> Spec:
         StandIn(spec)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
+    except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
+        raise BadInput(f"{file}: no robot can be built as it says ({reason(error)})") from None
     return spec
 
 
@@ -127,6 +149,10 @@ class StandIn:
         space.check(values)
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
+        if spec.motion_capture and not floating:
+            raise BadInput(
+                f"`motion_capture` needs a free base, and that of {twin.name} is {'held' if spec.in_air else 'fixed'}"
+            )
         self._spec, self._twin, self._values = spec, twin, values
         self._worlds = Worlds(twin, 1, Point(space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1)
         self._command = self._worlds.home_command[self._controls].copy()
@@ -154,7 +180,20 @@ class StandIn:
         return [int(self._twin.model.actuator_ctrladr[d.actuator]) for d in self._twin.drives]
 
     def read(self) -> Reading:
-        return {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
+        reading = {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
+        return reading | self._captured() if self._spec.motion_capture else reading
+
+    def _captured(self) -> dict[str, Array]:
+        """Position and velocity of the base, exact, at the instant that the IMU's readings show."""
+        imu, sense = imu_of(self._twin.model), self._worlds._sense
+        assert imu is not None
+        age = _path.in_steps(self._worlds.path["path.observation"][:, :1], self._twin.model.opt.timestep)
+        out = {}
+        for signal, field_, at in (("base_pos", "qpos", imu.qpos), ("base_vel", "qvel", imu.dof)):
+            seen = np.empty((1, 3))
+            _path.read(sense._ring[field_], sense._newest, np.arange(at, at + 3), np.repeat(age, 3, axis=1), seen)
+            out[signal] = seen[0]
+        return out
 
     def write(self, command: Command) -> None:
         if self._stopped:
@@ -198,13 +237,9 @@ def build(spec: Spec) -> Twin:
     for name, settings in spec.add.items():
         if name not in ADDABLE:
             raise unknown("mechanism", name, ADDABLE)
-        known = {f.name for f in dataclasses.fields(ADDABLE[name])}
-        for key in settings if isinstance(settings, Mapping) else [str(settings)]:
-            if key not in known:
-                raise BadInput(f"add.{name}: {unknown('setting', key, known)}")
-        add.append(_mechanism(name, settings))
+        add.append(_mechanism(f"add.{name}", ADDABLE[name], settings))
     step = robots.load(spec.robot).model.opt.timestep
-    return Twin.load(spec.robot, add=add, timestep=spec.timestep or step / 2, in_air=spec.in_air)
+    return Twin.load(spec.robot, add=add, timestep=step / 2 if spec.timestep is None else spec.timestep, in_air=spec.in_air)
 
 
 def record(
@@ -249,42 +284,62 @@ def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
     changes = {"easy": 1, "normal": 3, "hard": 5}
     if difficulty not in changes:
         raise unknown("difficulty", difficulty, changes)
+    Spec(robot, seed)  # refuses a seed that is none
     rng = np.random.default_rng([seed, 0xD1FF])
     twin = Twin.load(robot, in_air=in_air)
+    drive_signal(twin)
+    for _ in range(REDRAWS):
+        spec = Spec(robot, seed, in_air, **_secrets(twin, changes[difficulty], difficulty == "hard", in_air, rng))
+        try:
+            StandIn(spec)
+        except BadInput:
+            continue
+        return spec
+    raise BadInput(f"{robot}: none of {REDRAWS} draws gave a robot that can be built")
+
+
+def _secrets(twin: Twin, changes: int, mechanism: bool, in_air: bool, rng: np.random.Generator) -> dict[str, Any]:
+    """Random changes of parameters, a mechanism if wanted, and sensors, as `Spec` takes them."""
     kinds = sorted(
         {p.quantity for p in twin.space.parameters if not p.name.startswith(("sensors.", "contact.s", "offset.imu"))}
     )
     if in_air:
         kinds = [k for k in kinds if not k.startswith("contact.")]
     change: dict[str, float | str] = {}
-    for quantity in rng.choice(kinds, size=changes[difficulty], replace=False):
+    for quantity in rng.choice(kinds, size=changes, replace=False):
         pattern = quantity if quantity in twin.space.names else f"{quantity}/*"
         group = [p for p in twin.space.parameters if p.name in twin.space.match(pattern)]
         p = group[0]
-        size = rng.uniform(1.0, 2.0) * rng.choice([-1, 1])
-        if not p.log and any(not o.low <= o.nominal + size * p.scale <= o.high for o in group):
-            size = abs(size)  # no negative friction
-        change[str(pattern)] = f"x{np.exp(size * p.scale):.4g}" if p.log else f"{size * p.scale:+.4g}"
+        step = rng.uniform(1.0, 2.0) * rng.choice([-1, 1]) * p.scale
+        if p.log:
+            change[str(pattern)] = f"x{np.exp(step):.4g}"
+            continue
+        up, down = min(o.high - o.nominal for o in group), min(o.nominal - o.low for o in group)
+        if down < -step:
+            step = -step  # no negative friction
+        change[str(pattern)] = f"{min(step, 0.9 * up):+.4g}"  # every member stays within its bounds
     add: dict[str, dict[str, Any]] = {}
-    if difficulty == "hard":
+    if mechanism:
         joint = str(rng.choice(twin.joints))
         add = {"backlash": {"joints": joint, "width": round(float(rng.uniform(0.01, 0.04)), 4)}}
     sensors = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
-    return Spec(robot, seed, in_air, 1.0, None, change, add, sensors)
+    return {"change": change, "add": add, "sensors": sensors}
 
 
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     lines = [
-        f'robot = "{spec.robot}"',
+        f"robot = {_toml(spec.robot)}",
         f"seed = {spec.seed}",
         f"in_air = {str(spec.in_air).lower()}",
         f"tolerance = {spec.tolerance}",
     ]
-    if spec.timestep:
+    if spec.motion_capture:
+        lines.append("motion_capture = true")
+    if spec.timestep is not None:
         lines.append(f"timestep = {spec.timestep}")
     for table in ("change", "sensors"):
-        lines += ["", f"[{table}]"] + [f'"{k}" = {_toml(v)}' for k, v in getattr(spec, table).items()]
+        lines += ["", f"[{table}]"] + [f"{_toml(k)} = {_toml(v)}" for k, v in getattr(spec, table).items()]
     lines += ["", "[add]"] + [
         f"{k} = {{ {', '.join(f'{a} = {_toml(b)}' for a, b in v.items())} }}" for k, v in spec.add.items()
     ]
@@ -292,21 +347,41 @@ def dump(spec: Spec) -> str:
 
 
 def _toml(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)
+    return json.dumps(value) if isinstance(value, str | bool) else repr(value)
 
 
-def _mechanism(name: str, settings: Mapping[str, Any]) -> Mechanism:
-    settings = dict(settings)
-    if name == "motor" and isinstance(settings.get("dc"), Mapping):
-        try:
-            settings["dc"] = mechanisms.DC(**settings["dc"])
-        except TypeError as error:
-            raise BadInput(f"add.motor.dc: {error}") from None
+def _mechanism(where: str, kind: type[Any], settings: Any) -> Any:
+    """A mechanism, or a part of one, from a table; the annotations of its class say what each setting is."""
+    if not isinstance(settings, Mapping):
+        raise BadInput(f"{where} must be a table of settings, not {settings!r}")
+    hints = get_type_hints(kind)
+    for key in settings:
+        if key not in hints:
+            raise BadInput(f"{where}: {unknown('setting', key, hints)}")
     try:
-        made: Mechanism = ADDABLE[name](**settings)
+        return kind(**{key: _setting(f"{where}.{key}", key, hints[key], value) for key, value in settings.items()})
     except TypeError as error:
-        raise BadInput(f"add.{name}: {error}") from None
-    return made
+        raise BadInput(f"{where}: {error}") from None
+
+
+def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
+    choices = get_args(hint)
+    if NoneType in choices:  # X | None
+        return value if value is None else _setting(where, key, choices[0], value)
+    if choices:  # Mapping[str, X]
+        if not isinstance(value, Mapping):
+            raise BadInput(f"{where} must be a table by joint pattern, not {value!r}")
+        return {k: _setting(f"{where}.{k}", key, choices[1], v) for k, v in value.items()}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else _mechanism(where, hint, value)
+    if hint is float:
+        number = _number(where, value)
+        if key != "ambient" and (number < 0 or (number == 0 and key in POSITIVE)):
+            raise BadInput(f"{where} must be {'positive' if key in POSITIVE else 'at least 0'}, not {number:g}")
+        return number
+    if not isinstance(value, hint):
+        raise BadInput(f"{where} must be {'true or false' if hint is bool else 'a string'}, not {value!r}")
+    return value
 
 
 def _changed(name: str, nominal: float, change: float | str) -> float:
@@ -324,6 +399,6 @@ def _changed(name: str, nominal: float, change: float | str) -> float:
 
 
 def _number(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise BadInput(f"{key} must be a number, not {value!r}")
     return float(value)
