@@ -14,9 +14,8 @@ from gapless.twin.mechanisms import Friction
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(
-        'robot = "bench"\ntolerance = 0\n[change]\n"gains.kp/*" = "x0.7"\n"friction.coulomb/*" = "x2"\n[sensors]\nnoise_q = 0.0003\n'
-    )
+    change = '"gains.kp/*" = "x0.7"\n"friction.coulomb/*" = "x2"'
+    (tmp_path / "s.toml").write_text(f'robot = "bench"\ntolerance = 0\n[change]\n{change}\n[sensors]\nnoise_q = 0.0003\n')
     main(["standin", "s.toml", "--seconds", "12", "--out", "log.npz"])
     return tmp_path / "log.npz"
 

@@ -67,8 +67,9 @@ class Replay:
     def rmse(self, signal: str = "q") -> Array:
         """Root mean square error over all samples, infinite where physics broke. Shape: (vectors, columns)."""
         error = np.where(np.isnan(self.time)[None, :, :, None], np.nan, self.error(signal))
-        out = np.sqrt(np.nanmean(error**2, axis=(1, 2)))
-        out[self.failed.any(axis=1)] = np.inf
+        out = np.full((len(error), error.shape[-1]), np.inf)
+        whole = ~self.failed.any(axis=1)
+        out[whole] = np.sqrt(np.nanmean(error[whole] ** 2, axis=(1, 2)))
         return out
 
     def command_rmse(self) -> Array:
