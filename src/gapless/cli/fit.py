@@ -37,26 +37,21 @@ def fit(
     """
     from rich.console import Console
 
+    from gapless.cli.given import gains, log_paths
     from gapless.errors import BadInput
     from gapless.identify import fit as identify
-    from gapless.logs import find, load_mapping, read
+    from gapless.logs import load_mapping, read
     from gapless.robots import load
     from gapless.twin import Twin
     from gapless.twin.belief import save
-    from gapless.twin.mechanisms import Friction, Gains
+    from gapless.twin.mechanisms import Friction
     from gapless.worlds.sense import imu_of
 
-    if not logs:
-        raise BadInput("name at least one log: gapless fit MODEL LOG...")
     robot = load(model)
+    paths = log_paths(logs)
     stated = load_mapping(mapping) if mapping else None
-    paths = [path for given in logs for path in find(given)]
-    if not paths:
-        raise BadInput(f"there is no log in {', '.join(map(str, logs))}")
     read_logs = [read(path, stated) for path in paths]
-    given = [g if g is not None else read_logs[0].meta.get(k) for k, g in (("kp", kp), ("kd", kd))]
-    gains = [{"*": float(g)} if isinstance(g, int | float) else {} for g in given]
-    twin = Twin.load(robot, add=[Friction(full=True), Gains(kp=gains[0], kd=gains[1])], in_air=in_air)
+    twin = Twin.load(robot, add=[Friction(full=True), *gains(kp, kd, read_logs[0])], in_air=in_air)
     if imu_of(twin.model) is not None:
         raise BadInput(
             f"{twin.name} has a floating base, and only a base that is held can be fitted so far: hang it up (--in-air)"
@@ -155,7 +150,8 @@ def _print(found: "Fit", summary: dict[str, Any], out: Path) -> None:
 def _write_json(path: Path, data: dict[str, Any]) -> None:
     import json
     import math
-    import os
+
+    from gapless.logs.disk import atomic
 
     def plain(x: Any) -> Any:
         if isinstance(x, dict):
@@ -164,6 +160,5 @@ def _write_json(path: Path, data: dict[str, Any]) -> None:
             return [plain(v) for v in x]
         return None if isinstance(x, float) and not math.isfinite(x) else x
 
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(plain(data), indent=1))
-    os.replace(part, path)
+    with atomic(path) as part:
+        part.write_text(json.dumps(plain(data), indent=1))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
+    from gapless.twin import Twin
     from gapless.worlds import Replay
 
 HORIZONS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -55,45 +56,25 @@ def replay(
     from rich.console import Console
     from rich.progress import track
 
+    from gapless.cli.given import gains, log_paths
     from gapless.errors import BadInput
-    from gapless.logs import find, load_mapping, read
+    from gapless.logs import load_mapping, read
     from gapless.robots import load
     from gapless.twin import Twin
-    from gapless.twin import belief as beliefs
-    from gapless.twin.mechanisms import Friction, Gains
+    from gapless.twin.mechanisms import Friction
     from gapless.worlds import Replayer
 
-    if not logs:
-        raise BadInput("name at least one log: gapless replay MODEL LOG...")
     for option, seconds in (("window", window), ("end", end)):
         if seconds is not None and not 0 < seconds < np.inf:
             raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
     if out and not out.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {out.parent}")
-    # the model as it is given: its own solver settings for friction, however soft
-    add: list[Any] = [Friction(hard=False)]
-    stated = load_mapping(mapping) if mapping else None
     robot = load(model)
-    paths = [path for given in logs for path in find(given)]
-    if not paths:
-        raise BadInput(f"there is no log in {', '.join(map(str, logs))}")
-    first = read(paths[0], stated)
-    kp, kd = (_stated(v, first.meta.get(k)) for k, v in (("kp", kp), ("kd", kd)))
-    if kp is not None and not 0 < kp < np.inf:  # a drive without damping is one, a drive without stiffness is not
-        raise BadInput(f"the gain kp must be a positive number of Nm/rad, not {kp:g}")
-    if kd is not None and not 0 <= kd < np.inf:
-        raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
-    if kp is not None or kd is not None:
-        add.append(Gains(kp={} if kp is None else {"*": kp}, kd={} if kd is None else {"*": kd}))
-    twin = Twin.load(robot, add=add, in_air=in_air)
-    values = twin.space.nominal[None]
-    if belief is not None:
-        known = beliefs.load(belief)
-        values = twin.expand(known.mean()[None], known.space)
-    for name, value in _settings(set).items():
-        for hit in twin.space.match(name):
-            values[:, twin.space.names.index(hit)] = value
-    twin.space.check(values)
+    paths = log_paths(logs)
+    stated = load_mapping(mapping) if mapping else None
+    # the model as it is given: its own solver settings for friction, however soft
+    twin = Twin.load(robot, add=[Friction(hard=False), *gains(kp, kd, read(paths[0], stated))], in_air=in_air)
+    values = _values(twin, belief, set)
     results: dict[str, Replay] = {}
     started, robot_seconds = time.perf_counter(), 0.0
     console = Console(stderr=True)
@@ -117,6 +98,21 @@ def replay(
         from gapless.report.view import show
 
         show(twin, next(iter(results.values())))
+
+
+def _values(twin: Twin, belief: Path | None, given: tuple[str, ...]) -> Any:
+    """One vector of parameters: nominal, or a belief's mean, with what was set put in. Shape: (1, parameters)."""
+    from gapless.twin import belief as beliefs
+
+    values = twin.space.nominal[None].copy()
+    if belief is not None:
+        known = beliefs.load(belief)
+        values = twin.expand(known.mean()[None], known.space)
+    for name, value in _settings(given).items():
+        for hit in twin.space.match(name):
+            values[:, twin.space.names.index(hit)] = value
+    twin.space.check(values)
+    return values
 
 
 def pooled(results: dict[str, Replay], signal: str) -> Any:
@@ -211,11 +207,6 @@ def _at_horizon(results: dict[str, Replay], horizon: float) -> Any:
 
 def _degrees(value: float) -> str:
     return "-" if value != value else f"{value:.3g}"
-
-
-def _stated(given: float | None, logged: Any) -> float | None:
-    """A gain from the command line, else the one constant that the log states."""
-    return given if given is not None else float(logged) if isinstance(logged, int | float) else None
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, float]:

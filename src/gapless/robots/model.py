@@ -52,12 +52,12 @@ class RobotModel:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of the driven hinge and slide joints, in the order of their actuators."""
-        return tuple(self.model.joint(j).name for j in _drives(self.model))
+        return tuple(self.model.joint(j).name for j in driven_joints(self.model))
 
     @cached_property
     def joint_table(self) -> tuple[Joint, ...]:
         """The driven joints with their ranges, gains, limits and friction, in the order of `joints`."""
-        return tuple(_describe(self.model, joint, actuator) for joint, actuator in _drives(self.model).items())
+        return tuple(_describe(self.model, joint, actuator) for joint, actuator in driven_joints(self.model).items())
 
     @cached_property
     def floating(self) -> bool:
@@ -106,7 +106,7 @@ def has_control_dt(model: mujoco.MjModel) -> bool:
     return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0
 
 
-def _drives(model: mujoco.MjModel) -> dict[int, int]:
+def driven_joints(model: mujoco.MjModel) -> dict[int, int]:
     """Driven joint to its first actuator, in actuator order."""
     drives: dict[int, int] = {}
     for actuator in range(model.nactuator):
@@ -145,7 +145,7 @@ def _describe(model: mujoco.MjModel, joint: int, actuator: int) -> Joint:
 
 def _base(model: mujoco.MjModel) -> int:
     """The root of the tree that holds the first driven joint, else of the heaviest tree."""
-    for joint in _drives(model):
+    for joint in driven_joints(model):
         return int(model.body_rootid[model.jnt_bodyid[joint]])
     return max(set(model.body_rootid[1:].tolist()), key=lambda root: model.body_subtreemass[root], default=0)
 

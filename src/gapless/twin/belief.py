@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.errors import BadInput
+from gapless.logs.disk import atomic
 from gapless.twin.space import Array, Parameter, Space
 
 MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
@@ -216,10 +217,8 @@ def save(belief: Belief, path: str | os.PathLike[str]) -> None:
         indent=1,
         allow_nan=False,
     )
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    os.replace(part, path)
+    with atomic(Path(path)) as part:
+        part.write_text(text)
 
 
 def load(path: str | os.PathLike[str]) -> Belief:

@@ -30,6 +30,7 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput, unknown
+from gapless.robots.model import driven_joints
 from gapless.twin.space import Array, Parameter
 
 
@@ -88,10 +89,6 @@ class Mechanism(Protocol):
         """Name the parameters and say how they are written."""
 
 
-SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-_ON_JOINT = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-
-
 @dataclass(frozen=True)
 class Drive:
     """An actuator with one control and the hinge or slide joint it moves."""
@@ -106,15 +103,11 @@ class Drive:
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
     """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
-    out: list[Drive] = []
-    for a in range(model.nactuator):
-        if int(model.actuator_trntype[a]) not in _ON_JOINT or model.actuator_ctrlnum[a] != 1:
-            continue
-        j = int(model.actuator_trnid[a, 0])
-        scalar = int(model.jnt_type[j]) in SCALAR
-        if scalar and all(d.joint != j for d in out):
-            out.append(Drive(model.joint(j).name, a, j, int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j])))
-    return out
+    return [
+        Drive(model.joint(j).name, a, j, int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j]))
+        for j, a in driven_joints(model).items()
+        if model.actuator_ctrlnum[a] == 1
+    ]
 
 
 def base_joint(model: mujoco.MjModel) -> int | None:

@@ -8,7 +8,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import SCALAR, Drive, base_joint, drives, is_dc_motor, is_velocity_servo
+from gapless.robots.model import ONE_AXIS
+from gapless.twin.mechanism import Drive, base_joint, drives, is_dc_motor, is_velocity_servo
 from gapless.twin.save import to_xml
 
 
@@ -137,7 +138,7 @@ def take_keyframes(spec: mujoco.MjSpec) -> list[Pose]:
     for at in range(model.nkey):
         qpos, qvel = {}, {}
         for j in range(model.njnt):
-            nq, nv = (1, 1) if int(model.jnt_type[j]) in SCALAR else (7, 6) if model.jnt_type[j] == 0 else (4, 3)
+            nq, nv = (1, 1) if int(model.jnt_type[j]) in ONE_AXIS else (7, 6) if model.jnt_type[j] == 0 else (4, 3)
             name = model.joint(j).name
             qpos[name] = model.key_qpos[at, model.jnt_qposadr[j] :][:nq].copy()
             qvel[name] = model.key_qvel[at, model.jnt_dofadr[j] :][:nv].copy()

@@ -12,8 +12,9 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from gapless.robots.model import ONE_AXIS
 from gapless.twin import callback
-from gapless.twin.mechanism import SCALAR, Drive, Fields, is_dc_motor, is_position_servo
+from gapless.twin.mechanism import Drive, Fields, is_dc_motor, is_position_servo
 
 DIGITS = 17  # of a float64
 LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic
@@ -77,7 +78,7 @@ def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -
     for j in range(model.njnt):
         joint = spec.joint(model.joint(j).name)
         dof = int(model.jnt_dofadr[j])
-        if int(model.jnt_type[j]) not in SCALAR:
+        if int(model.jnt_type[j]) not in ONE_AXIS:
             continue
         if "dof_damping" in touched:
             joint.damping = [model.dof_damping[dof], *model.dof_dampingpoly[dof]]

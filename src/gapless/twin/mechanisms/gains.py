@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import unknown
+from gapless.robots.model import ONE_AXIS
 from gapless.twin.mechanism import (
-    SCALAR,
     Bound,
     Drive,
     Fields,
@@ -71,7 +71,7 @@ class Gains:
         """Give a model without any actuators (a URDF) a servo on each joint that has a gain."""
         for j in range(model.njnt):
             name = model.joint(j).name
-            if int(model.jnt_type[j]) in SCALAR and fnmatchcase(name, self.joints) and _lookup(self.kp, name) is not None:
+            if int(model.jnt_type[j]) in ONE_AXIS and fnmatchcase(name, self.joints) and _lookup(self.kp, name) is not None:
                 servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
                 servo.set_to_position(kp=1.0, kv=0.0)
         return spec.copy().compile()

@@ -1,0 +1,44 @@
+"""What `replay` and `fit` are given alike: logs, and the gains of drives that a model does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.logs import Log
+    from gapless.twin.mechanisms import Gains
+
+
+def log_paths(given: tuple[Path, ...]) -> list[Path]:
+    """Every log that was named, or is in a folder that was; at least one."""
+    from gapless.errors import BadInput
+    from gapless.logs import find
+
+    if not given:
+        raise BadInput("name at least one log")
+    paths = [path for each in given for path in find(each)]
+    if not paths:
+        raise BadInput(f"there is no log in {', '.join(map(str, given))}")
+    return paths
+
+
+def gains(kp: float | None, kd: float | None, log: Log) -> list[Gains]:
+    """The Gains mechanism for gains from the command line, else for the constants that a log states; none if neither does."""
+    import math
+
+    from gapless.errors import BadInput
+    from gapless.twin.mechanisms import Gains
+
+    stated = []
+    for name, value in (("kp", kp), ("kd", kd)):
+        logged = log.meta.get(name)
+        stated.append(value if value is not None else float(logged) if isinstance(logged, int | float) else None)
+    kp, kd = stated
+    if kp is not None and not 0 < kp < math.inf:  # a drive without damping is one, a drive without stiffness is not
+        raise BadInput(f"the gain kp must be a positive number of Nm/rad, not {kp:g}")
+    if kd is not None and not 0 <= kd < math.inf:
+        raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
+    if kp is None and kd is None:
+        return []
+    return [Gains(kp={} if kp is None else {"*": kp}, kd={} if kd is None else {"*": kd})]
