@@ -31,6 +31,8 @@ class Fit:
     twin: Twin
     values: Array
     """Over `twin.space`, from all of the logs."""
+    half: Array
+    """The same from the half that was kept: what `heldout` is judged with."""
     belief: Gaussian
     """Over the parameters that were fitted."""
     ladder: list[Rung]
@@ -57,7 +59,7 @@ def fit(twin: Twin, logs: Sequence[Log], tick: Callable[[str], object] = lambda 
     half, _ = settle(twin, problems, chosen, kept)
     tick("checking in the full model")
     train, heldout = score(twin, logs, np.stack([values, half]), kept, SECONDS)
-    return Fit(twin, values, belief, ladder, chosen, train, heldout, time.perf_counter() - started)
+    return Fit(twin, values, half, belief, ladder, chosen, train, heldout, time.perf_counter() - started)
 
 
 Found = tuple[Array, Solution, list[int]]
