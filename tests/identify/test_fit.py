@@ -73,3 +73,16 @@ def test_a_log_too_short_or_without_commands_is_refused():
     t = np.arange(100) * 0.02
     with pytest.raises(BadInput, match="no q_cmd"):
         fit(twin, [Log.from_arrays(joint, t, {"q": np.zeros((100, 1))})])
+
+
+def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():
+    spec = Spec("bench", tolerance=0, change={"gains.kp/*": "x0.6"}, sensors=NOISE)
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+    holes = np.array(log["q"].values)
+    holes[100:103] = np.nan
+    broken = Log.from_arrays(log.joints, log["q"].time, {"q": holes, "q_cmd": log["q_cmd"].values})
+    found = fit(Twin.load("bench", add=[Friction(full=True)]), [broken, log])
+    for value in vars(found.heldout).values():
+        assert np.isfinite(value)
+    assert found.heldout.fit < 0.3 * found.heldout.nominal

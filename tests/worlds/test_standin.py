@@ -158,13 +158,13 @@ def test_a_faulty_file_is_one_sentence_that_names_it(text, message, tmp_path):
 @pytest.mark.parametrize("difficulty", ["easy", "normal", "hard"])
 def test_every_drawn_stand_in_can_be_built(robot, difficulty):
     for seed in range(6):
-        StandIn(draw(robot, difficulty, seed))
+        assert StandIn(draw(robot, difficulty, seed)).joints
 
 
 def test_drawing_needs_no_luck(monkeypatch):
     monkeypatch.setattr("gapless.worlds.standin.REDRAWS", 1)
     for seed in range(6):
-        draw("biped", "hard", seed)
+        assert len(draw("biped", "hard", seed).change) == 5
 
 
 def test_motion_capture_makes_the_replay_of_a_free_robot_exact(tmp_path):

@@ -220,3 +220,18 @@ def test_noise_differs_from_world_to_world_and_from_step_to_step():
     first = worlds.step(worlds.home_command)["q"].copy()
     second = worlds.step(worlds.home_command)["q"].copy()
     assert len(np.unique(np.concatenate([first, second]))) == 4
+
+
+def test_a_thing_without_joints_still_reports_its_own_orientation():
+    import mujoco
+
+    from tests.twin.models import twin_of
+
+    spec = mujoco.MjSpec.from_string("""<mujoco><option gravity="0 0 0"/><worldbody><body name="box"><freejoint name="root"/>
+      <geom size="0.1"/></body></worldbody></mujoco>""")
+    worlds = one_world(twin_of(spec, Sensors()))
+    worlds.reset(qvel=np.array([0, 0, 0, 0, 0, 1.0]), redraw=False)
+    for _ in range(100):
+        worlds.step(np.zeros((1, 0)))
+    np.testing.assert_allclose(worlds.readings["quat"][0], worlds.qpos[0, 3:7], atol=1e-12)
+    np.testing.assert_allclose(worlds.readings["gyro"][0], [0, 0, 1.0], atol=1e-12)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.mechanism import is_position_servo
+from gapless.twin.mechanism import drive_signal
 from gapless.twin.space import Array
 from gapless.worlds.start import SPAN
 
@@ -94,7 +94,9 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array]:
 def _commands(twin: Twin, log: Log, grid: Array) -> Array:
     out = np.empty((len(grid), len(twin.joints)))
     for i, d in enumerate(twin.drives):
-        signal = "q_cmd" if is_position_servo(twin.model, d.actuator) else "tau_cmd"
+        signal = f"{drive_signal(twin.model, d.actuator)}_cmd"
+        if signal == "dq_cmd":
+            raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
         if signal not in log or d.name not in log[signal].columns:
             raise BadInput(
                 f"{log.provenance.source or 'the log'}: no {signal} of {d.name}, which its drive in {twin.name} takes"

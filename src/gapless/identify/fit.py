@@ -58,7 +58,9 @@ def fit(twin: Twin, logs: Sequence[Log], tick: Callable[[str], object] = lambda 
     values, belief = settle(twin, problems, chosen, np.ones(len(kept), dtype=bool))
     half, _ = settle(twin, problems, chosen, kept)
     tick("checking in the full model")
-    train, heldout = score(twin, logs, np.stack([values, half]), kept, SECONDS)
+    data = problems[0].data
+    firsts = data.block[data.starts[:-1]].tolist()
+    train, heldout = score(twin, logs, np.stack([values, half]), kept, firsts, SECONDS)
     return Fit(twin, values, half, belief, ladder, chosen, train, heldout, time.perf_counter() - started)
 
 

@@ -32,6 +32,8 @@ QUANTITIES = {
 """What the simulation knows, in the order of its vectors, and the twin's name of each."""
 PLACE = {name: i for i, name in enumerate(QUANTITIES)}
 
+BLOCK = 2.0  # s: errors within a stretch this long are not independent
+
 
 @dataclass(frozen=True)
 class Data:
@@ -47,7 +49,7 @@ class Data:
     gain: Array
     valid: NDArray[np.bool_]
     block: NDArray[np.int64]
-    """Number of the stretch of about two seconds that a sample belongs to; errors within one are not independent."""
+    """Number of the stretch of `BLOCK` seconds that a sample belongs to, log after log."""
     period: float
     substeps: int
     """Steps of the simulation in a period: as long as the twin's own, so that what is found holds there."""
@@ -55,7 +57,7 @@ class Data:
     servo: bool
 
 
-def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float, block: float = 2.0) -> Data:
+def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float) -> Data:
     """One joint's samples of several logs; all logs must have about the same rate."""
     period = float(np.mean([c.period for c in courses]))
     starts = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
@@ -65,7 +67,7 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
     }
     blocks, count = [], 0
     for c in courses:
-        number = (np.arange(len(c.q)) * c.period / block).astype(np.int64)
+        number = (np.arange(len(c.q)) * c.period / BLOCK).astype(np.int64)
         blocks.append(number + count)
         count += int(number[-1]) + 1
     return Data(

@@ -173,5 +173,10 @@ def _integrates(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR)
 
 
+def drive_signal(model: mujoco.MjModel, actuator: int) -> str:
+    """What a drive is commanded in: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
+    return "q" if is_position_servo(model, actuator) else "dq" if is_velocity_servo(model, actuator) else "tau"
+
+
 def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_DCMOTOR)

@@ -136,12 +136,11 @@ class Replayer:
             flat = log.at(signal, when.ravel())[:, cols]
             self.columns[signal], self.measured[signal] = names, flat.reshape(*when.shape, len(names))
             self.measured[signal][np.isnan(self.time)] = np.nan
-        command = next((log.at(s, when.ravel()) for s in ("q_cmd",) if s in log), None)
         self.command = np.full((*when.shape, len(self.joints)), np.nan)
-        if command is not None:
-            order = [log["q_cmd"].columns.index(j) if j in log["q_cmd"].columns else -1 for j in self.joints]
-            flat = np.column_stack([command[:, k] if k >= 0 else np.full(len(command), np.nan) for k in order])
-            self.command = np.where(np.isnan(self.time)[..., None], np.nan, flat.reshape(self.command.shape))
+        for j, name in enumerate(self.joints):
+            if "q_cmd" in log and name in log["q_cmd"].columns:
+                self.command[..., j] = log.at("q_cmd", when.ravel())[:, log["q_cmd"].columns.index(name)].reshape(when.shape)
+        self.command[np.isnan(self.time)] = np.nan
 
     def __call__(self, values: ArrayLike, space: Space | None = None) -> Replay:
         """Replay for vectors of parameters (k, parameters) over a space of the twin's (its own unless given)."""
@@ -358,6 +357,8 @@ def _joints(twin: Twin, log: Log) -> tuple[str, ...]:
     """The driven joints that the log measured; all of them must be there."""
     if "q" not in log:
         raise BadInput(f"{_name(log)}: no joint positions (signal q), so there is nothing to compare a replay with")
+    if not twin.joints:
+        raise BadInput(f"{twin.name} has no drives, so a log cannot be replayed in it; state gains (kp, kd) for its joints")
     missing = [j for j in twin.joints if j not in log["q"].columns]
     if missing:
         import difflib

@@ -122,15 +122,22 @@ class Sense:
                 self._drift += step * rng.standard_normal(self._drift.shape)
             lost = rng.random(len(self._drift)) < path["path.frame_drop"]
         late = path["path.observation"] + path["path.skew"][:, None] * self._rank
-        late = _path.in_steps(late, self._timestep)
         for signal, (field, columns) in self._columns.items():
-            out = np.empty_like(self.readings[signal])
-            age = late if signal in ("q", "dq", "tau") else np.repeat(late[:, :1], len(columns), axis=1)
-            _path.read(self._ring[field], self._newest, columns, np.ascontiguousarray(age), out)
-            out = self._distort(signal, out, path, slice(None))
+            # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
+            bus = late[:, :1] if late.shape[1] else np.zeros((len(late), 1))
+            age = late if signal in ("q", "dq", "tau") else np.repeat(bus, len(columns), axis=1)
+            out = self._distort(signal, self.past(field, columns, age), path, slice(None))
             if lost is not None and lost.any():
                 out[lost] = self.readings[signal][lost]
             self.readings[signal] = out
+
+    def past(self, field: str, columns: NDArray[np.int64], age: Array) -> Array:
+        """A recorded field of every world as it was some time ago [s], exact between steps. age and result: (n, columns)."""
+        assert age.shape[1] == len(columns)  # compiled code does not check
+        out = np.empty(age.shape)
+        late = np.ascontiguousarray(_path.in_steps(age, self._timestep))
+        _path.read(self._ring[field], self._newest, columns, late, out)
+        return out
 
     def reset(self, ids: NDArray[np.int64], qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
         """Worlds that start anew have been in this state for as long as the ring reaches back."""

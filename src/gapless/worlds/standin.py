@@ -37,10 +37,9 @@ from gapless.logs import Log, Provenance
 from gapless.logs.disk import reason
 from gapless.robots import Command, Reading, Robot
 from gapless.twin import Point, Twin, mechanisms, within_tolerance
-from gapless.twin.mechanism import Mechanism, is_position_servo, is_velocity_servo
+from gapless.twin.mechanism import Mechanism, drive_signal
 from gapless.twin.mechanisms.sensors import QUANTITIES
 from gapless.twin.space import Array
-from gapless.worlds import path as _path
 from gapless.worlds.sense import imu_of
 from gapless.worlds.worlds import Worlds
 
@@ -155,7 +154,6 @@ class StandIn:
             )
         self._spec, self._twin, self._values = spec, twin, values
         self._worlds = Worlds(twin, 1, Point(space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1)
-        self._command = self._worlds.home_command[self._controls].copy()
         self._stopped = False
         self._ticks = 0  # periods of this episode
         self.seconds = 0.0
@@ -173,7 +171,7 @@ class StandIn:
     @property
     def signal(self) -> str:
         """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
-        return drive_signal(self._twin)
+        return common_signal(self._twin)
 
     @property
     def _controls(self) -> list[int]:
@@ -185,15 +183,11 @@ class StandIn:
 
     def _captured(self) -> dict[str, Array]:
         """Position and velocity of the base, exact, at the instant that the IMU's readings show."""
-        imu, sense = imu_of(self._twin.model), self._worlds._sense
+        imu, worlds = imu_of(self._twin.model), self._worlds
         assert imu is not None
-        age = _path.in_steps(self._worlds.path["path.observation"][:, :1], self._twin.model.opt.timestep)
-        out = {}
-        for signal, field_, at in (("base_pos", "qpos", imu.qpos), ("base_vel", "qvel", imu.dof)):
-            seen = np.empty((1, 3))
-            _path.read(sense._ring[field_], sense._newest, np.arange(at, at + 3), np.repeat(age, 3, axis=1), seen)
-            out[signal] = seen[0]
-        return out
+        age = np.repeat(worlds.path["path.observation"][:, :1], 3, axis=1)
+        places = (("base_pos", "qpos", imu.qpos), ("base_vel", "qvel", imu.dof))
+        return {signal: worlds.sense.past(field_, np.arange(at, at + 3), age)[0] for signal, field_, at in places}
 
     def write(self, command: Command) -> None:
         if self._stopped:
@@ -265,13 +259,10 @@ def record(
     return Log.from_arrays(robot.joints, time, signals, provenance=Provenance(source=source, format="recorded"))
 
 
-def drive_signal(twin: Twin) -> str:
+def common_signal(twin: Twin) -> str:
     """What all drives of a twin take: "q", "dq" or "tau"; a robot of mixed drives is refused."""
     model = twin.model
-    kinds = {
-        "q" if is_position_servo(model, d.actuator) else "dq" if is_velocity_servo(model, d.actuator) else "tau"
-        for d in twin.drives
-    }
+    kinds = {drive_signal(model, d.actuator) for d in twin.drives}
     if len(kinds) != 1:
         raise BadInput(
             f"{twin.name} has {'drives of different kinds' if kinds else 'no drives'}, which cannot be commanded as one"
@@ -287,7 +278,7 @@ def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
     Spec(robot, seed)  # refuses a seed that is none
     rng = np.random.default_rng([seed, 0xD1FF])
     twin = Twin.load(robot, in_air=in_air)
-    drive_signal(twin)
+    common_signal(twin)
     for _ in range(REDRAWS):
         spec = Spec(robot, seed, in_air, **_secrets(twin, changes[difficulty], difficulty == "hard", in_air, rng))
         try:

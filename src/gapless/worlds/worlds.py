@@ -102,7 +102,7 @@ class Worlds:
         self._held = np.zeros((n, model.nu))
         self._newest = 0
         self._control = np.zeros((n, twin.substeps, model.nu))
-        self._sense = Sense(twin, n, self._signals, high)
+        self.sense = Sense(twin, n, self._signals, high)
         self.drive_of = np.zeros(model.nu, dtype=int)
         """Column of the path fields for each control. Shape: (controls,)."""
         self.servo = np.zeros(model.nu)
@@ -126,7 +126,7 @@ class Worlds:
     @property
     def readings(self) -> dict[str, Array]:
         """The latest readings by signal. Shape of each: (n, columns)."""
-        return self._sense.readings
+        return self.sense.readings
 
     def step(self, command: ArrayLike) -> dict[str, Array]:
         """Advance every world by one control period under a command (n, controls); return the readings at its end.
@@ -152,8 +152,8 @@ class Worlds:
         self.failed |= warned
         if self.failed.any():
             self._recover(reasons)
-        self._sense.update(self.path, self._noise)
-        return self._sense.readings
+        self.sense.update(self.path, self._noise)
+        return self.sense.readings
 
     def reset(
         self,
@@ -174,7 +174,7 @@ class Worlds:
         """
         ids = self._ids(ids)
         if not len(ids):
-            return self._sense.readings
+            return self.sense.readings
         if redraw:
             self.redraw(ids)
         self.batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
@@ -188,8 +188,8 @@ class Worlds:
         if self.batch.model.na:
             self.batch.bind("act")[ids] = self._act.at(held, self.qpos[ids])
         self._late[ids] = 0.0
-        self._sense.reset(ids, self.qpos[ids], self.qvel[ids], self.path)
-        return self._sense.readings
+        self.sense.reset(ids, self.qpos[ids], self.qvel[ids], self.path)
+        return self.sense.readings
 
     def redraw(self, ids: ArrayLike | None = None) -> None:
         """Draw new parameters from the belief; each world draws from a stream of its own."""
@@ -256,7 +256,7 @@ class Worlds:
 
     def _roll(self) -> None:
         """Step one period; what the engine warns of is counted in `batch.warning` and reported as failures, not printed."""
-        record = self._sense.next_period()
+        record = self.sense.next_period()
         with quiet():
             self.batch.rollout(self.twin.substeps, self._control, record=tuple(record), out=record)
 

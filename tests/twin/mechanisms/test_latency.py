@@ -44,7 +44,7 @@ def test_readings_show_the_state_that_long_ago(twin):
     truth = []
     for k in range(60):
         worlds.step(np.array([[chirp(k * twin.control_dt)]]))
-        truth.extend(worlds._sense._ring["qpos"][worlds._sense._newest, 0, :, 0])
+        truth.extend(worlds.sense._ring["qpos"][worlds.sense._newest, 0, :, 0])
         if len(truth) > steps:
             assert worlds.readings["q"][0, 0] == truth[-1 - steps]
 

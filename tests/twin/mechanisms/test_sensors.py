@@ -22,7 +22,7 @@ def still_readings(
     seen = {s: [] for s in signals}
     for _ in range(periods):
         before = worlds.qpos.copy()
-        worlds._sense.update(worlds.path, worlds._noise)  # read again without moving
+        worlds.sense.update(worlds.path, worlds._noise)  # read again without moving
         assert (before == worlds.qpos).all()
         for s in signals:
             seen[s].append(worlds.readings[s].copy())
@@ -64,7 +64,7 @@ def test_joints_read_one_after_the_other_are_skewed_in_time():
     command = worlds.home_command + rng.uniform(-0.3, 0.3, len(worlds.home_command))
     worlds.step(command[None])
     worlds.step(command[None])
-    ring, newest = worlds._sense._ring["qpos"], worlds._sense._newest
+    ring, newest = worlds.sense._ring["qpos"], worlds.sense._newest
     step = twin.model.opt.timestep
     for j, d in enumerate(twin.drives):
         late = j * 0.001 / step
