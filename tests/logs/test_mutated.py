@@ -3,14 +3,16 @@
 import gzip
 import subprocess
 import sys
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.logs import disk, read
+from gapless.logs import Log, disk, read
 from gapless.logs.inspection import inspect
 from tests.logs import samples
 
@@ -48,8 +50,29 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(data)
 
 
+SMALL = 256 << 10
+"""Bytes that reading any file may take beside 4 times its size: decompressors, headers, error texts, hashing."""
+
+
+def peak_of(action: Callable[[], object]) -> int:
+    """Bytes that Python, numpy and pyarrow held at most during an action. torch makes room for the bytes of its file only."""
+    import pyarrow as pa
+
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        action()
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)
+    return peak + pool.max_memory()
+
+
 def test_more_than_2000_mutated_files(tmp_path: Path) -> None:
-    """Each loads, and can be inspected, or is refused in a sentence that names the file."""
+    """Each loads, and can be inspected, or is refused in a sentence that names the file, within 4 times its memory."""
     made = samples.write_all(tmp_path)
     rng = np.random.default_rng(11)
     outcomes: dict[str, list[int]] = {}
@@ -59,11 +82,23 @@ def test_more_than_2000_mutated_files(tmp_path: Path) -> None:
         loaded = refused = 0
         for number in range(EACH):
             damaged.write_bytes(mutated(whole, rng))
-            try:
-                inspect(read(path))
+            logs: list[Log] = []
+            said = ""
+
+            def attempt(path: Path = path, logs: list[Log] = logs) -> None:
+                nonlocal said
+                try:
+                    logs.append(read(path))
+                except BadInput as error:
+                    said = str(error)
+
+            held = peak_of(attempt)
+            size = sum(p.stat().st_size for p in path.rglob("*") if p.is_file()) if path.is_dir() else damaged.stat().st_size
+            assert held < 4 * size + SMALL, (name, number, held, size, said)
+            if logs:
+                inspect(logs[0])
                 loaded += 1
-            except BadInput as error:
-                said = str(error)
+            else:
                 assert "\n" not in said and len(said) < 600, (name, number, said)
                 assert any(p.name in said for p in (damaged, path, *damaged.parents[:1])), (name, number, said)
                 refused += 1
@@ -120,6 +155,8 @@ def bombs(folder: Path) -> dict[str, Path]:
     column = pa.repeat(pa.scalar(0.0), rows)
     lists = pa.FixedSizeListArray.from_arrays(column, 1)
     parquet.write_table(pa.table({"timestamp": column, "observation.state": lists}), folder / "rows.parquet")
+    one = pa.ListArray.from_arrays(pa.array([0, rows], pa.int32()), column)
+    parquet.write_table(pa.table({"timestamp": [0.0], "observation.state": one}), folder / "row.parquet")
     (folder / "deep.json").write_text('{"entries": ' + "[" * 200_000)
     (folder / "empty.json").write_text('{"entries": [' + "{}," * 1_000_000 + "{}]}")
     return {p.name: p for p in folder.iterdir() if p.suffix != ".toml"}
@@ -171,6 +208,73 @@ def test_a_large_honest_file_takes_at_most_four_times_its_size(tmp_path: Path) -
         grown, said = done.stdout.splitlines()
         assert said == "loaded"
         assert int(grown) < 4 * path.stat().st_size + (16 << 20), (name, int(grown) / path.stat().st_size)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_dense_json_in_one_chunk_takes_four_times_its_text(tmp_path: Path) -> None:
+    """A number of two characters takes 8 bytes; chunk and parser add a constant only (18 MiB measured)."""
+    from mcap.writer import CompressionType, Writer
+
+    path, joints = tmp_path / "dense.mcap", 1000
+    names = ",".join(f'"{i}"' for i in range(joints))
+    with path.open("wb") as stream:
+        writer = Writer(stream, chunk_size=1 << 30, compression=CompressionType.NONE)
+        writer.start()
+        schema = writer.register_schema("gapless.Sample", "jsonschema", b"{}")
+        channel = writer.register_channel("/a", "json", schema, {"columns": f'{{"q": [{names}]}}'})
+        for i in range(10_000):
+            writer.add_message(channel, i, b'{"time":%d,"q":[' % i + b",".join([b"0"] * joints) + b"]}", i)
+        writer.finish()
+    warm = str(samples.write_all(tmp_path)["own mcap"][0])
+    done = subprocess.run([sys.executable, "-c", PEAK, str(path), warm], capture_output=True, text=True, timeout=60)
+    grown, said = done.stdout.splitlines()
+    assert said == "loaded"
+    assert int(grown) < 4 * path.stat().st_size + (32 << 20), int(grown) / path.stat().st_size
+
+
+def test_one_message_of_very_many_numbers_is_refused(tmp_path: Path) -> None:
+    from mcap.writer import Writer
+
+    path = tmp_path / "long.mcap"
+    with path.open("wb") as stream:
+        writer = Writer(stream)
+        writer.start()
+        schema = writer.register_schema("gapless.Sample", "jsonschema", b"{}")
+        channel = writer.register_channel("/a", "json", schema, {"columns": '{"q": ["a"]}'})
+        writer.add_message(channel, 0, b'{"time":0,"q":[' + b"0," * 500_000 + b"0]}", 0)
+        writer.finish()
+    with pytest.raises(BadInput, match="message 0 has 1000018 bytes; a sample has at most 262144"):
+        read(path)
+
+
+@pytest.mark.parametrize("compression", ["NONE", "LZ4", "ZSTD"])
+def test_chunks_larger_than_a_piece_are_read_whole(tmp_path: Path, compression: str) -> None:
+    from mcap.writer import CompressionType, Writer
+
+    path, n = tmp_path / "long.mcap", 30_000
+    with path.open("wb") as stream:
+        writer = Writer(stream, chunk_size=1 << 30, compression=CompressionType[compression])
+        writer.start()
+        schema = writer.register_schema("gapless.Sample", "jsonschema", b"{}")
+        channel = writer.register_channel("/a", "json", schema, {"columns": '{"q": ["a", "b"]}'})
+        for i in range(n):
+            writer.add_message(channel, i, b'{"time":%d,"q":[%d,%d.25]}' % (i, -i, i), i)
+        writer.finish()
+    log = read(path)
+    assert np.array_equal(log["q"].time, np.arange(n))
+    assert np.array_equal(log["q"].values, np.column_stack([-np.arange(n), np.arange(n) + 0.25]))
+
+
+def test_a_parquet_page_cannot_claim_more_than_the_file_can_hold(tmp_path: Path) -> None:
+    """One row that is a list of zeros: a kilobyte, and 32 MB of numbers."""
+    path = bombs(tmp_path / "bombs")["row.parquet"]
+
+    def attempt() -> None:
+        with pytest.raises(BadInput, match="4000003 values in 1 rows are more than"):
+            read(path)
+
+    attempt()  # imports
+    assert peak_of(attempt) < 4 * path.stat().st_size + SMALL
 
 
 def test_a_log_longer_than_memory_is_refused_with_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gapless.errors import BadInput, unknown
 from gapless.logs import disk
-from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal
+from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal, endless
 from gapless.logs.mapping import FACTORS, File, Mapping
 
 
@@ -50,9 +50,8 @@ def assemble(
                 )
             with np.errstate(over="ignore", invalid="ignore"):
                 values = column.conversion.apply(name, values)
-            endless = np.argwhere(np.isinf(values))
-            if len(endless):
-                row, which = endless[0]
+            if endless(values):
+                row, which = np.argwhere(np.isinf(values))[0]
                 raise BadInput(f"{path}: {place} {first + row}: {column.source!r} is infinite for {names[which]}")
             parts.append(values)
             joints += names

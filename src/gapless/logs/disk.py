@@ -33,8 +33,9 @@ def sha256(*paths: Path) -> str:
     """The hash of one file, or of several one after the other."""
     digest = hashlib.sha256()
     for path in paths:
+        length = min(BLOCK, path.stat().st_size + 1)
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
+            while block := file.read(length):
                 digest.update(block)
     return digest.hexdigest()
 
@@ -51,7 +52,7 @@ def blocks(path: Path, length: int = BLOCK) -> Iterator[bytes]:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         if not packed:
-            while block := raw.read(length):
+            while block := raw.read(min(length, size + 1)):
                 yield block
             return
         total, limit = 0, expansion_limit(size)
@@ -87,6 +88,10 @@ def check_zip(path: Path) -> zipfile.ZipFile:
         members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, IndexError) as error:
         raise BadInput(f"{path}: not a whole zip container ({reason(error)})") from None
+    for member in members:
+        if member.header_offset + member.compress_size > size:  # zipfile would make room for all that it claims
+            archive.close()
+            raise BadInput(f"{path}: not a whole zip container ({member.filename[:40]!r} goes beyond its end)")
     total = sum(m.file_size for m in members)
     if total > expansion_limit(size):
         archive.close()

@@ -201,6 +201,11 @@ class Log:
         return replace(self, signals=signals, joints=new(self.joints))
 
 
+def endless(values: np.ndarray) -> bool:
+    """Whether a value is infinite; without an array of answers, which long logs have no room for."""
+    return values.size > 0 and bool(np.isinf([np.fmax.reduce(values, axis=None), np.fmin.reduce(values, axis=None)]).any())
+
+
 def by_clock(log: Log) -> list[list[Signal]]:
     """Signals grouped by the clock they share."""
     groups: list[list[Signal]] = []

@@ -2,9 +2,10 @@
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from gapless.errors import BadInput
 from gapless.logs import disk
@@ -13,8 +14,10 @@ MAGIC = b"\x89MCAP0\r\n"
 RECORD = struct.Struct("<BQ")
 MESSAGE = struct.Struct("<HIQQ")
 CHUNK = struct.Struct("<QQQI")
-LOOSE = 4 << 20
-"""Bytes of messages outside of chunks that are gathered before they are handed on."""
+PIECE = 1 << 20
+"""Bytes of records that are held at a time, however large a chunk is."""
+WINDOW = 8 << 20
+"""The largest window of zstd that is granted, in bytes: what every decoder should grant (RFC 8878, 3.1.1.1.2)."""
 
 
 @dataclass(frozen=True)
@@ -67,108 +70,143 @@ def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
                 break
             if opcode in (0x03, 0x04, 0x05):
                 loose += head + file.read(length)
-                if len(loose) > LOOSE:
-                    yield _split(path, place, bytes(loose), contents)
+                if len(loose) > PIECE:
+                    yield from _split(path, place, [bytes(loose)], contents)
                     loose.clear()
             elif opcode == 0x06:
-                data = _unpacked(path, place, file.read(length))
-                total += len(data)
+                chunk = _chunk(path, place, file, length)
+                total += chunk.size
                 if total > limit:
                     raise BadInput(
                         f"{path}: byte {place}: unpacks to more than {limit} bytes, {disk.MAX_EXPANSION} times its size"
                     )
-                yield _split(path, place, data, contents)
+                yield from _split(path, place, chunk.unpacked(), contents)
             elif opcode == 0x0C:
                 name, entries = _metadata(path, place, file.read(length))
                 contents.metadata[name] = entries
             else:
                 file.seek(length, 1)
     if loose:
-        yield _split(path, place, bytes(loose), contents)
+        yield from _split(path, place, [bytes(loose)], contents)
 
 
-def _unpacked(path: Path, place: int, chunk: bytes) -> bytes:
-    """The records inside of a chunk."""
-    try:
-        _, _, size, crc = CHUNK.unpack_from(chunk)
-        name, at = _string(chunk, CHUNK.size)
-        (length,) = struct.unpack_from("<Q", chunk, at)
-    except (struct.error, ValueError):
-        raise BadInput(f"{path}: byte {place}: a damaged chunk") from None
-    packed = memoryview(chunk)[at + 8 :]
-    if length != len(packed):
-        raise BadInput(f"{path}: byte {place}: a chunk of {len(packed)} bytes says it has {length}")
-    if size > disk.expansion_limit(len(packed)):
-        raise BadInput(f"{path}: byte {place}: a chunk of {length} bytes claims to unpack to {size}")
-    disk.require_memory(path, size)
-    try:
-        if name == "zstd":
+@dataclass
+class _Chunk:
+    """A chunk of a file: its content is unpacked a piece at a time, so that memory does not grow with it."""
+
+    path: Path
+    place: int
+    file: BinaryIO
+    name: str
+    size: int
+    crc: int
+    left: int
+    """Packed bytes not read yet"""
+
+    def read(self, count: int) -> bytes:
+        """Packed bytes, for a decompressor."""
+        data = self.file.read(min(self.left, count))
+        self.left -= len(data)
+        return data
+
+    def unpacked(self) -> Iterator[bytes]:
+        """The content in pieces; what does not fit the chunk's size or checksum is refused after the last of them."""
+        seen = crc = 0
+        try:
+            for piece in self._pieces():
+                seen, crc = seen + len(piece), zlib.crc32(piece, crc)
+                if seen > self.size:
+                    break
+                yield piece
+        except ImportError:
+            raise BadInput(f"{self.path}: reading MCAP needs more packages: pip install 'gapless[logs]'") from None
+        except Exception as error:  # each compressor has errors of its own
+            raise BadInput(f"{self.path}: byte {self.place}: a damaged {self.name} chunk ({disk.reason(error)})") from None
+        if seen != self.size or (self.crc and crc != self.crc):
+            raise BadInput(f"{self.path}: byte {self.place}: a damaged chunk, its checksum does not fit")
+        self.file.seek(self.left, 1)
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self.name == "zstd":
             import zstandard
 
-            data = zstandard.ZstdDecompressor().decompressobj(write_size=max(size, 1)).decompress(_framed(packed, size))
-        elif name == "lz4":
+            reader = zstandard.ZstdDecompressor(max_window_size=WINDOW).stream_reader(self)  # type: ignore[arg-type]
+            while piece := reader.read(min(PIECE, self.size + 1)):
+                yield piece
+        elif self.name == "lz4":
             import lz4.frame  # type: ignore[import-untyped]
 
-            data = lz4.frame.LZ4FrameDecompressor().decompress(packed, max_length=size + 1)
-        elif name == "":
-            data = bytes(packed)
+            packed = lz4.frame.LZ4FrameDecompressor()
+            while not packed.eof:
+                piece = packed.decompress(self.read(PIECE) if packed.needs_input else b"", max_length=PIECE)
+                if not piece and packed.needs_input and not self.left:
+                    break
+                yield piece
         else:
-            raise BadInput(f"{path}: byte {place}: compression {name[:20]!r} is not known, only zstd and lz4")
-    except ImportError:
-        raise BadInput(f"{path}: reading MCAP needs more packages: pip install 'gapless[logs]'") from None
-    except BadInput:
-        raise
-    except Exception as error:  # each compressor has errors of its own
-        raise BadInput(f"{path}: byte {place}: a damaged {name} chunk ({disk.reason(error)})") from None
-    if len(data) != size or (crc and zlib.crc32(data) != crc):
-        raise BadInput(f"{path}: byte {place}: a damaged chunk, its checksum does not fit")
-    return data
+            while piece := self.read(PIECE):
+                yield piece
 
 
-def _framed(packed: memoryview, size: int) -> memoryview:
-    """zstd data, if it does not claim to be larger than the chunk says."""
-    import zstandard
-
-    claimed = zstandard.frame_content_size(packed)
-    if claimed > size:
-        raise ValueError(f"it claims {claimed} bytes, the chunk {size}")
-    if zstandard.get_frame_parameters(packed).window_size > max(8 << 20, 2 * size):
-        raise ValueError("its window is larger than its content")
-    return packed
-
-
-def _split(path: Path, place: int, data: bytes, contents: Contents) -> dict[int, Batch]:
-    """Messages by channel; schemas and channels go to `contents`."""
-    found: dict[int, Batch] = {}
-    at, end = 0, len(data)
+def _chunk(path: Path, place: int, file: BinaryIO, length: int) -> _Chunk:
+    """The chunk that begins here, with its claims checked; the file is left at its content."""
+    begin, head = file.tell(), file.read(min(length, CHUNK.size + 64))
     try:
-        while at < end:
-            opcode, length = RECORD.unpack_from(data, at)
-            start, at = at + 9, at + 9 + length
-            if at > end:
-                raise ValueError("a record goes beyond it")
-            if opcode == 0x05:
-                channel, _, log_time, _ = MESSAGE.unpack_from(data, start)
-                batch = found.get(channel)
-                if batch is None:
-                    batch = found[channel] = Batch()
-                batch.log_times.append(log_time)
-                batch.data.append(data[start + 22 : at])
-            elif opcode == 0x03:
-                (number,) = struct.unpack_from("<H", data, start)
-                contents.schemas[number] = _string(data, start + 2)[0]
-            elif opcode == 0x04:
-                number, schema = struct.unpack_from("<HH", data, start)
-                topic, after = _string(data, start + 4)
-                encoding, after = _string(data, after)
-                metadata = _map(data, after)
-                contents.channels[number] = Channel(topic, contents.schemas.get(schema, ""), encoding, metadata)
-    except (struct.error, ValueError) as error:
-        raise BadInput(f"{path}: byte {place}: damaged records ({error})") from None
-    missing = [c for c in found if c not in contents.channels]
-    if missing:
-        raise BadInput(f"{path}: byte {place}: messages of channel {missing[0]}, which no record describes")
-    return found
+        _, _, size, crc = CHUNK.unpack_from(head)
+        name, at = _string(head, CHUNK.size)
+        (packed,) = struct.unpack_from("<Q", head, at)
+    except (struct.error, ValueError):
+        raise BadInput(f"{path}: byte {place}: a damaged chunk") from None
+    if packed != length - at - 8:
+        raise BadInput(f"{path}: byte {place}: a chunk of {length - at - 8} bytes says it has {packed}")
+    if name not in ("", "zstd", "lz4"):
+        raise BadInput(f"{path}: byte {place}: compression {name[:20]!r} is not known, only zstd and lz4")
+    if size > disk.expansion_limit(packed):
+        raise BadInput(f"{path}: byte {place}: a chunk of {packed} bytes claims to unpack to {size}")
+    disk.require_memory(path, size)
+    file.seek(begin + at + 8)
+    return _Chunk(path, place, file, name, size, crc, packed)
+
+
+def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) -> Iterator[dict[int, Batch]]:
+    """Messages by channel, for each piece of records; schemas and channels go to `contents`."""
+    rest = b""
+    for piece in pieces:
+        data = rest + piece if rest else piece
+        found: dict[int, Batch] = {}
+        at, end = 0, len(data)
+        try:
+            while at + RECORD.size <= end:
+                opcode, length = RECORD.unpack_from(data, at)
+                start, after = at + RECORD.size, at + RECORD.size + length
+                if after > end:
+                    break
+                at = after
+                if opcode == 0x05:
+                    channel, _, log_time, _ = MESSAGE.unpack_from(data, start)
+                    batch = found.get(channel)
+                    if batch is None:
+                        batch = found[channel] = Batch()
+                    batch.log_times.append(log_time)
+                    batch.data.append(data[start + MESSAGE.size : at])
+                elif opcode == 0x03:
+                    (number,) = struct.unpack_from("<H", data, start)
+                    contents.schemas[number] = _string(data, start + 2)[0]
+                elif opcode == 0x04:
+                    number, schema = struct.unpack_from("<HH", data, start)
+                    topic, after = _string(data, start + 4)
+                    encoding, after = _string(data, after)
+                    metadata = _map(data, after)
+                    contents.channels[number] = Channel(topic, contents.schemas.get(schema, ""), encoding, metadata)
+        except (struct.error, ValueError) as error:
+            raise BadInput(f"{path}: byte {place}: damaged records ({error})") from None
+        missing = [c for c in found if c not in contents.channels]
+        if missing:
+            raise BadInput(f"{path}: byte {place}: messages of channel {missing[0]}, which no record describes")
+        rest = data[at:]
+        if found:
+            yield found
+    if rest:
+        raise BadInput(f"{path}: byte {place}: damaged records (a record goes beyond it)")
 
 
 def _metadata(path: Path, place: int, data: bytes) -> tuple[str, dict[str, str]]:

@@ -13,7 +13,8 @@ from gapless.worlds.standin import Spec, StandIn, build, record
 
 def recorded(robot: str, latency: float, seed: int = 2) -> Log:
     still = {"latency.action": latency, "latency.observation": 0.0, "latency.jitter": 0.0, "sensors.skew": 0.0}
-    spec = Spec(robot, seed=seed, in_air=robot == "quadruped", change=still, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
+    in_air = robot in ("quadruped", "biped")
+    spec = Spec(robot, seed=seed, in_air=in_air, change=still, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
     stand_in = StandIn(spec)
     return record(stand_in, plan("rich", build(spec), 20.0, np.random.default_rng(1)), stand_in.signal)
 
@@ -26,8 +27,20 @@ def test_a_healthy_robot_is_found_healthy(robot):
     assert not [f for f in report.findings if f.severity != "info"]
 
 
-@pytest.mark.parametrize(("robot", "latency"), [("bench", 0.0), ("bench", 0.007), ("bench", 0.031), ("quadruped", 0.015)])
+@pytest.mark.parametrize(
+    ("robot", "latency"),
+    [
+        ("bench", 0.0),
+        ("bench", 0.007),
+        ("bench", 0.031),
+        ("arm", 0.007),
+        ("arm", 0.031),
+        ("quadruped", 0.015),
+        ("biped", 0.015),
+    ],
+)
 def test_the_delay_of_a_stand_in_is_found_within_2_ms(robot, latency):
+    """Of every joint that is called determined, and of all together; the arm's gripper even meets the floor on its way."""
     log = recorded(robot, latency)
     found = delays(log)
     sure = [d.seconds for d in found.values() if d.determined]

@@ -52,6 +52,8 @@ def read(path: Path, mapping: Mapping) -> Log:
     log = finish(path, "bam", signals, notes + said, mapping, [path])
     if "kp" in constants:  # the firmware's number, not N m/rad
         constants["firmware"] = {"P": constants.pop("kp")}
+        if "duty_per_P" in log.meta:  # then the gain is known in shares of the supply voltage per rad
+            constants["kp"] = constants["firmware"]["P"] * log.meta["duty_per_P"]
     return Log(log.signals, log.joints, log.provenance, {**constants, **log.meta})
 
 

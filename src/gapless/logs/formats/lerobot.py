@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.logs import disk
+from gapless.logs import disk, parquet_claims
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
@@ -75,15 +75,18 @@ def _batches(path: Path, keys: list[str]) -> Iterator[dict[str, np.ndarray]]:
     size = path.stat().st_size
     held, limit = 0, disk.expansion_limit(size)
     try:
+        values, unpacked = parquet_claims.claims(path, ["timestamp", "episode_index", *keys])
         with parquet.ParquetFile(path, memory_map=False) as source:
             present = source.schema_arrow.names
             missing = [k for k in ("timestamp", *keys[:1]) if k not in present]
             if missing:
                 raise BadInput(f"{path}: there is no column {missing[0]!r}, only {', '.join(sorted(present)[:20])}")
             wanted = [k for k in ("timestamp", "episode_index", *keys) if k in present]
-            claimed = 8 * len(wanted) * source.metadata.num_rows
-            if claimed > limit:
-                raise BadInput(f"{path}: {source.metadata.num_rows} rows in {size} bytes are more than can be")
+            claimed = 8 * max(values, len(wanted) * source.metadata.num_rows)
+            if max(claimed, unpacked) > limit:
+                raise BadInput(
+                    f"{path}: {values} values in {source.metadata.num_rows} rows are more than {size} bytes can hold"
+                )
             disk.require_memory(path, 2 * claimed)
             for rows in source.iter_batches(1024, columns=wanted, use_threads=False):
                 batch = {k: _numbers(path, k, rows.column(k)) for k in wanted}

@@ -3,6 +3,7 @@
 import json
 import struct
 from array import array
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from gapless.errors import BadInput
 from gapless.logs import disk, mcap_records, ros2
 from gapless.logs.assemble import finish
 from gapless.logs.formats.npz import rebuilt
-from gapless.logs.log import AXES, Log, Signal, by_clock
+from gapless.logs.log import AXES, Log, Signal, by_clock, endless
 from gapless.logs.mapping import Mapping
 
 SCHEMA = "gapless.Sample"
@@ -21,7 +22,9 @@ HEADER = "gapless"
 COMMAND_WORDS = ("cmd", "command", "desired", "target", "goal")
 """A JointState topic with one of these words in its name is taken for commands."""
 BLOCK = 4096
-"""Samples parsed or written at a time."""
+"""Samples written at a time."""
+MAX_TEXT = 1 << 18
+"""Bytes of JSON parsed at a time, and of one message: a number of two characters takes some 30 bytes while it is parsed."""
 
 
 def can_read(path: Path) -> bool:
@@ -54,8 +57,8 @@ def read(path: Path, mapping: Mapping) -> Log:
             place = f"{path}: topic {channel.topic}"
             if channel.schema == SCHEMA and channel.encoding == "json":
                 into = found.setdefault(number, Channel(_columns(place, channel)))
-                for start in range(0, len(batch.data), BLOCK):
-                    _json_batch(place, into, batch.data[start : start + BLOCK])
+                for messages in _texts(place, len(into.time), batch.data):
+                    _json_batch(place, into, messages)
             elif channel.schema in (ros2.JOINT_STATE, ros2.IMU) and channel.encoding == "cdr":
                 _ros_batch(place, found.setdefault(number, Channel({})), batch, channel.schema)
             else:
@@ -76,6 +79,20 @@ def _columns(place: str, channel: mcap_records.Channel) -> dict[str, tuple[str, 
         return {str(k): tuple(str(c) for c in v) for k, v in columns.items()}
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise BadInput(f"{place}: its metadata do not say which columns the signals have") from None
+
+
+def _texts(place: str, first: int, messages: list[bytes]) -> Iterator[list[bytes]]:
+    """The messages in blocks of at most MAX_TEXT bytes."""
+    block, held = list[bytes](), 0
+    for number, message in enumerate(messages, first):
+        if len(message) > MAX_TEXT:
+            raise BadInput(f"{place}: message {number} has {len(message)} bytes; a sample has at most {MAX_TEXT}")
+        if held + len(message) > MAX_TEXT:
+            yield block
+            block, held = [], 0
+        block.append(message)
+        held += len(message)
+    yield block
 
 
 def _json_batch(place: str, channel: Channel, messages: list[bytes]) -> None:
@@ -188,7 +205,7 @@ def _ros_log(path: Path, channels: dict[str, Channel], notes: list[str], mapping
             columns = AXES.get(kind, channel.layout.names)
             shaped = np.frombuffer(values).reshape(len(time), -1)
             shaped = shaped[:, [3, 0, 1, 2]] if kind == "quat" else shaped
-            if np.isinf(shaped).any():
+            if endless(shaped):
                 raise BadInput(f"{path}: topic {topic}: message {np.argwhere(np.isinf(shaped))[0][0]}: {name} is infinite")
             if any(s.name == kind for s in signals):
                 raise BadInput(f"{path}: topic {topic} and another one both give {kind}; keep one (`mcap filter`)")

@@ -10,7 +10,7 @@ import numpy as np
 from gapless.errors import BadInput, unknown
 from gapless.logs import disk
 from gapless.logs.assemble import assemble, finish
-from gapless.logs.log import Log, Provenance, Signal, by_clock
+from gapless.logs.log import Log, Provenance, Signal, by_clock, endless
 from gapless.logs.mapping import Mapping
 
 HEADER = "gapless.json"
@@ -88,7 +88,7 @@ def _finite(path: Path, signal: Signal) -> Signal:
         if clock is not None and not np.isfinite(clock).all():
             bad = int(np.flatnonzero(~np.isfinite(clock))[0])
             raise BadInput(f"{path}: signal {signal.name}, sample {bad}: {what} is {clock[bad]}")
-    if np.isinf(signal.values).any():
+    if endless(signal.values):
         row, column = np.argwhere(np.isinf(signal.values))[0]
         raise BadInput(f"{path}: signal {signal.name}, sample {row}: infinite for {signal.columns[column]}")
     return signal
