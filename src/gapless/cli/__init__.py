@@ -9,10 +9,10 @@ def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import fit, inspect, replay, robots, standin
+    from gapless.cli import excite, export, fit, inspect, replay, robots, standin
 
     app = tyro.extras.SubcommandApp()
-    for command in (robots.robots, inspect.inspect, replay.replay, fit.fit, standin.standin):
+    for command in (robots.robots, inspect.inspect, replay.replay, fit.fit, excite.excite, export.export, standin.standin):
         app.command(command)
     try:
         app.cli(

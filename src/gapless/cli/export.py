@@ -1,0 +1,33 @@
+"""`gapless export`: a fit as the settings that a training framework takes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+def export(
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")],
+    *,
+    to: Annotated[str, tyro.conf.arg(metavar="mjlab|isaaclab|playground")],
+) -> None:
+    """Print the actuator and randomisation settings that a training framework takes, from a fit.
+
+    For example `gapless export fitted --to mjlab > drives.py`. Values are the fitted ones, ranges their 90 % intervals;
+    comments say what the framework cannot express.
+
+    Args:
+        folder: What `gapless fit --out` made: twin.xml, belief.json and fit.json.
+        to: The framework: mjlab, isaaclab (Isaac Lab) or playground (MuJoCo Playground).
+    """
+    import sys
+
+    from gapless.errors import unknown
+    from gapless.report.export import FRAMEWORKS, read
+
+    if to not in FRAMEWORKS:
+        raise unknown("framework", to, FRAMEWORKS)
+    model, belief, summary = read(folder)
+    print(FRAMEWORKS[to](model, belief, summary), end="")
+    if summary.get("trusted") is False:
+        print("gapless: this fit says of itself that it should not be used", file=sys.stderr)
