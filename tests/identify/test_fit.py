@@ -7,10 +7,11 @@ from gapless.errors import BadInput
 from gapless.identify import Fit, fit
 from gapless.logs import Log, read
 from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction, Gains
+from gapless.twin.mechanisms import DC, Armature, Friction, Gains, Latency, Motor, Offset
 from gapless.worlds.motion import plan
 from gapless.worlds.standin import Spec, StandIn, build, record
 from tests.data import DATA, needs_data
+from tests.twin.models import pendulum, twin_of
 
 NOISE = {"noise_q": 0.0003, "noise_dq": 0.01}
 
@@ -54,6 +55,36 @@ def test_a_rung_that_is_not_needed_is_not_climbed(bench):
 def test_a_rung_that_is_needed_is_climbed():
     found, _ = fitted("bench", {"friction.angle2/*": 0.3})
     assert "+ friction with angle" in {r.name for r in found.ladder if r.climbed}
+
+
+def test_a_known_parameter_is_not_fitted():
+    spec = Spec("bench", tolerance=0, change={"gains.kp/*": "x0.6"}, sensors=NOISE)
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), 8.0, np.random.default_rng(0)), stand_in.signal)
+    twin = Twin.load("bench", add=[Friction(full=True)])
+    known = {"armature.inertia/*": 0.004}
+    found = fit(twin, [log], fixed=known)
+    name = twin.space.match("armature.inertia/*")[0]
+    assert found.values[twin.space.names.index(name)] == 0.004
+    assert name not in found.belief.space.names
+
+
+@needs_data
+def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
+    twin = twin_of(pendulum(timestep=0.001), Latency(), Motor(), Friction(full=True), Armature(), Offset(), control_dt=0.002)
+    found = fit(twin, [read(DATA / "simple_pendulum/logs/pd_chatter_measured.csv.gz", mapping="simple_pendulum")])
+    assert not found.trusted
+    assert "from sample to sample" in " ".join(found.warnings)
+
+
+@needs_data
+def test_a_servo_with_one_known_mass_says_that_kt_and_friction_are_coupled():
+    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_*"))]
+    motor = Motor(dc=DC(0.74, 2.7, logs[0].meta["vin"], voltage_control=True))
+    gains = Gains(kp={"*": logs[0].meta["kp"]}, kd={"*": 0.0})
+    found = fit(Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), gains, motor]), logs)
+    assert any("kt and friction are coupled" in u.meaning for u in found.undetermined)
+    assert found.heldout.fit < 0.2 * found.heldout.nominal
 
 
 @needs_data

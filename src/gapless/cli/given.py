@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapless.logs import Log
-    from gapless.twin.mechanisms import Gains
+    from gapless.twin.mechanisms import Gains, Motor
 
 
 def log_paths(given: tuple[Path, ...]) -> list[Path]:
@@ -21,6 +21,24 @@ def log_paths(given: tuple[Path, ...]) -> list[Path]:
     if not paths:
         raise BadInput(f"there is no log in {', '.join(map(str, given))}")
     return paths
+
+
+NO_LOAD_SPEED = 10.0  # rad/s: of a hobby servo, to start from where only the supply voltage is known
+
+
+def drive(kp: float | None, kd: float | None, log: Log, stall: float) -> list[Gains | Motor]:
+    """Gains as below, and a DC motor where the log says that the firmware's gain sets a share of the supply voltage.
+
+    stall: the torque to start from [Nm], the model's limit.
+    """
+    from gapless.twin.mechanisms import DC, Gains, Motor
+
+    voltage, gain = log.meta.get("vin"), log.meta.get("kp")
+    if "duty_per_P" not in log.meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
+        return list(gains(kp, kd, log))
+    kt = float(voltage) / NO_LOAD_SPEED
+    motor = Motor(dc=DC(kt, kt * float(voltage) / stall, float(voltage), voltage_control=True))
+    return [Gains(kp={"*": float(gain)}, kd={"*": 0.0}), motor]
 
 
 def gains(kp: float | None, kd: float | None, log: Log) -> list[Gains]:

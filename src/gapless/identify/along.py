@@ -7,7 +7,7 @@ joint can be simulated alone: (inertia + armature) a = drive - friction - load.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import mujoco
 import numpy as np
@@ -20,6 +20,7 @@ from gapless.twin.mechanism import drive_signal
 from gapless.twin.space import Array
 from gapless.worlds.start import SPAN
 
+NUDGE = 1e-4  # rad
 ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
 
 
@@ -31,7 +32,7 @@ class Course:
     period: float
     """Of the grid, the log's own [s]."""
     q: Array
-    """Measured positions. Shape of this and the next five: (samples, joints)."""
+    """Measured positions. Shape of this and the next seven: (samples, joints)."""
     dq: Array
     """Velocities, estimated from the positions without lag."""
     command: Array
@@ -40,10 +41,20 @@ class Course:
     """Of everything the joint moves, rotor left out [kg m2]."""
     load: Array
     """Torque that the drive has to overcome: gravity, coupling [Nm]."""
+    gravity: Array
+    """Gravity's part of the load, for joints that turn [Nm]."""
+    slope: Array
+    """How gravity's part grows with the joint's own angle [Nm/rad]: what is simulated need not be where it was measured."""
     valid: NDArray[np.bool_]
     """Samples to compare with: measured, not too far from a real sample."""
     gain: Array
     """Factor of the logged gain on the twin's nominal one, and 0 where the drive was off."""
+
+    def cut(self, seconds: float) -> Course:
+        """The beginning of it."""
+        n = max(20, int(seconds / self.period))
+        arrays = {f.name: getattr(self, f.name)[:n] for f in fields(self) if f.name not in ("joints", "period")}
+        return replace(self, **arrays)
 
 
 def course(twin: Twin, log: Log, end: float | None = None) -> Course:
@@ -66,21 +77,31 @@ def course(twin: Twin, log: Log, end: float | None = None) -> Course:
     distance = np.minimum(np.abs(grid - clock[whole][near]), np.abs(grid - clock[whole][near - 1]))
     length = min(max(7, round(SPAN * rate) // 2 * 2 + 1), (count - 1) // 2 * 2 - 1)
     dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
-    inertia, load = _felt(twin, q, dq, ddq)
+    inertia, load, gravity, slope = _felt(twin, q, dq, ddq)
     return Course(
-        twin.joints, 1 / rate, q, dq, _commands(twin, log, grid), inertia, load, distance < 2 / rate, _gains(twin, log, grid)
+        joints=twin.joints,
+        period=1 / rate,
+        q=q,
+        dq=dq,
+        command=_commands(twin, log, grid),
+        inertia=inertia,
+        load=load,
+        gravity=gravity,
+        slope=slope,
+        valid=distance < 2 / rate,
+        gain=_gains(twin, log, grid),
     )
 
 
-def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array]:
-    """Inertia and load of every joint. Shape of each: (samples, joints)."""
+def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array]:
+    """Inertia, load, gravity and gravity's slope of every joint; see `Course`. Shape of each: (samples, joints)."""
     model = copy.copy(twin.model)
     for field in (model.dof_damping, model.dof_frictionloss, model.dof_armature, model.jnt_stiffness):
         field[:] = 0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data = mujoco.MjData(model)
     dofs, places = [d.dof for d in twin.drives], [d.qpos for d in twin.drives]
-    inertia, load = np.empty(q.shape), np.empty(q.shape)
+    inertia, load, gravity, slope = (np.empty(q.shape) for _ in range(4))
     full = np.zeros((model.nv, model.nv))
     for k in range(len(q)):
         data.qpos[places], data.qvel[dofs], data.qacc[dofs] = q[k], dq[k], ddq[k]
@@ -88,7 +109,16 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array]:
         mujoco.mj_fullM(model, data, full)
         inertia[k] = full[dofs, dofs]
         load[k] = data.qfrc_inverse[dofs] - inertia[k] * ddq[k]
-    return inertia, load
+        data.qvel[dofs] = data.qacc[dofs] = 0.0
+        mujoco.mj_inverse(model, data)
+        gravity[k] = data.qfrc_inverse[dofs]
+        for j, (dof, place) in enumerate(zip(dofs, places, strict=True)):
+            data.qpos[place] += NUDGE
+            mujoco.mj_inverse(model, data)
+            data.qpos[place] = q[k, j]
+            slope[k, j] = (data.qfrc_inverse[dof] - gravity[k, j]) / NUDGE
+    gravity[:, [j for j, d in enumerate(twin.drives) if model.jnt_type[d.joint] != mujoco.mjtJoint.mjJNT_HINGE]] = 0.0
+    return inertia, load, gravity, slope
 
 
 def _commands(twin: Twin, log: Log, grid: Array) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -28,84 +30,116 @@ QUANTITIES = {
     "offset": "offset.encoder",
     "limit": "motor.limit",
     "strength": "motor.strength",
+    "kt": "motor.kt",
+    "resistance": "motor.resistance",
+    "voltage": "motor.voltage",
 }
 """What the simulation knows, in the order of its vectors, and the twin's name of each."""
 PLACE = {name: i for i, name in enumerate(QUANTITIES)}
 
 BLOCK = 2.0  # s: errors within a stretch this long are not independent
+GAP = 0.25  # s: after a longer stretch without measurement the simulation starts anew
+WINDOW = 0.5  # s: a joint without a position loop drifts away from any measurement, so it starts anew this often
 
 
 @dataclass(frozen=True)
 class Data:
     """All samples of one joint, log after log."""
 
-    starts: NDArray[np.int64]
+    logs: NDArray[np.int64]
     """Where each log begins, and the end. Shape: (logs + 1,)."""
+    starts: NDArray[np.int64]
+    """Where the simulation starts from what was measured: at each log, and at each window of a torque drive; and the end."""
     q: Array
     dq: Array
     command: Array
     inertia: Array
     load: Array
+    gravity: Array
+    slope: Array
     gain: Array
     valid: NDArray[np.bool_]
     block: NDArray[np.int64]
     """Number of the stretch of `BLOCK` seconds that a sample belongs to, log after log."""
-    period: float
-    substeps: int
-    """Steps of the simulation in a period: as long as the twin's own, so that what is found holds there."""
+    period: Array
+    """Of each log [s]."""
+    timestep: float
+    """Of the twin; the simulation's own steps are about as long, so that what is found holds there [s]."""
     home: float
     servo: bool
 
 
 def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float) -> Data:
-    """One joint's samples of several logs; all logs must have about the same rate."""
-    period = float(np.mean([c.period for c in courses]))
-    starts = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
+    """One joint's samples of several logs."""
+    logs = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
+    starts = logs
+    if not servo:
+        windows = [
+            np.arange(a, b - 1, max(2, round(WINDOW / c.period))) for c, (a, b) in zip(courses, pairwise(logs), strict=True)
+        ]
+        starts = np.unique(np.concatenate([*windows, logs]))
     columns = {
         name: np.ascontiguousarray(np.concatenate([getattr(c, name)[:, joint] for c in courses]))
-        for name in ("q", "dq", "command", "inertia", "load", "gain")
+        for name in ("q", "dq", "command", "inertia", "load", "gravity", "slope", "gain")
     }
     blocks, count = [], 0
     for c in courses:
         number = (np.arange(len(c.q)) * c.period / BLOCK).astype(np.int64)
         blocks.append(number + count)
         count += int(number[-1]) + 1
+    valid = np.concatenate([c.valid for c in courses])
+    rate = 1 / float(np.median([c.period for c in courses]))
+    lost = np.flatnonzero(~valid)
+    runs = np.split(lost, np.flatnonzero(np.diff(lost) > 1) + 1) if len(lost) else []
+    after = [int(r[-1]) + 1 for r in runs if len(r) > GAP * rate and r[-1] + 1 < len(valid)]
+    starts = np.unique(np.concatenate([starts, np.array(after, dtype=np.int64)]))
     return Data(
-        starts=starts,
+        logs=logs,
+        starts=starts.astype(np.int64),
         **columns,
-        valid=np.concatenate([c.valid for c in courses]),
+        valid=valid,
         block=np.concatenate(blocks),
-        period=period,
-        substeps=max(1, round(period / timestep)),
+        period=np.array([c.period for c in courses]),
+        timestep=timestep,
         home=home,
         servo=servo,
     )
 
 
+def without(data: Data, sound: NDArray[np.bool_]) -> Data:
+    """The same samples less the blocks that are not `sound`: nothing is compared there, and what follows starts anew."""
+    good = sound[data.block]
+    again = np.flatnonzero(good[1:] & ~good[:-1]) + 1
+    return replace(data, valid=data.valid & good, starts=np.unique(np.concatenate([data.starts, again])))
+
+
 def residuals(data: Data, values: Array) -> Array:
     """Simulated minus measured position, free-running through each log. values: (k, quantities); shape: (k, samples)."""
     out = np.zeros((len(values), len(data.q)))
-    step = data.period / data.substeps
+    period = data.period[np.searchsorted(data.logs, data.starts[:-1], side="right") - 1]
+    substeps = np.maximum(np.rint(period / data.timestep), 1).astype(np.int64)
     _run_all(
-        np.ascontiguousarray(values), data.starts, data.q, data.dq, data.command, data.inertia, data.load, data.gain,
-        data.substeps, step, data.home, data.servo, out,
+        np.ascontiguousarray(values), data.starts, data.q, data.dq, data.command, data.inertia, data.load, data.gravity,
+        data.slope, data.gain,
+        substeps, period / substeps, data.home, data.servo, out,
     )  # fmt: skip
     out[:, ~data.valid] = 0.0
     return np.clip(np.nan_to_num(out, nan=1e3, posinf=1e3, neginf=-1e3), -1e3, 1e3)
 
 
 @numba.njit(parallel=True, cache=True)
-def _run_all(values, starts, q, dq, command, inertia, load, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
+def _run_all(values, starts, q, dq, command, inertia, load, gravity, slope, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
     logs = len(starts) - 1
     for job in numba.prange(values.shape[0] * logs):
         row, log = job // logs, job % logs
         _run(
-            values[row], starts[log], starts[log + 1], q, dq, command, inertia, load, gain, substeps, dt, home, servo, out[row]
-        )
+            values[row], starts[log], starts[log + 1], q, dq, command, inertia, load, gravity, slope, gain, substeps[log],
+            dt[log], home, servo, out[row],
+        )  # fmt: skip
 
 
 @numba.njit(cache=True)
-def _run(p, first, last, q, dq, command, inertia, load, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
+def _run(p, first, last, q, dq, command, inertia, load, gravity, slope, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
     (
         kp,
@@ -123,7 +157,14 @@ def _run(p, first, last, q, dq, command, inertia, load, gain, substeps, dt, home
         offset,
         limit,
         strength,
+        kt,
+        resistance,
+        voltage,
     ) = p
+    most, brake = 1e300, 0.0
+    if kt > 0.0:  # the gain sets the share of the supply voltage, and back-EMF brakes
+        most, brake = voltage * kt / resistance, kt * kt / resistance
+        kp, kd = kp * most, kd * most
     late = delay / dt
     whole = int(np.floor(late))
     part = late - whole
@@ -132,16 +173,18 @@ def _run(p, first, last, q, dq, command, inertia, load, gain, substeps, dt, home
     step = 0
     for k in range(first, last - 1):
         stiff = kp * gain[k] if servo else 0.0
-        damp = viscous + (kd if servo and gain[k] > 0.0 else 0.0)
+        damp = viscous + (kd if servo and gain[k] > 0.0 else 0.0) + (brake if gain[k] > 0.0 else 0.0)
         for i in range(substeps):
             newer = first + max(step - whole, 0) // substeps
             older = first + max(step - whole - 1, 0) // substeps
             told = (1.0 - part) * command[newer] + part * command[older]
             share = (i + 0.5) / substeps
             mass = inertia[k] + share * (inertia[k + 1] - inertia[k]) + armature
-            pull = load[k] + share * (load[k + 1] - load[k])
+            # gravity on a joint that turns is a sine of its angle: exact however far off what is simulated is
+            off = x - q[k] - share * (q[k + 1] - q[k])
+            pull = load[k] + share * (load[k + 1] - load[k]) + gravity[k] * (math.cos(off) - 1.0) + slope[k] * math.sin(off)
             if servo:
-                drive = stiff * (told - offset - x)
+                drive = min(max(stiff * (told - offset - x), -most), most)
                 den = mass + dt * damp
                 free = (mass * v + dt * (drive - pull)) / den
                 torque = drive - (damp - viscous) * v

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gapless.twin.space import Array
 
-DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out
+DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out, mostly
+WIDER = (0.02, 0.1, 0.4)  # where a step at one width gains nothing more, slopes over a wider stretch may see over the edge
 DAMPINGS = np.array([1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3])
 LARGEST_STEP = 2.0  # scaled units in one iteration
 
@@ -23,8 +25,30 @@ class Solution:
     cost: float
     """Sum of squared residuals."""
     residual: Array
-    jacobian: Array
-    """Shape: (residuals, parameters)."""
+
+
+@dataclass(frozen=True)
+class Colouring:
+    """Parameters that move different residuals share a column of finite differences (Curtis, Powell and Reid 1974)."""
+
+    colour: NDArray[np.int64]
+    """Of each parameter; two of the same colour affect no residual in common."""
+    affects: NDArray[np.bool_]
+    """Shape: (parameters, residuals)."""
+
+
+def colouring(affects: NDArray[np.bool_]) -> Colouring:
+    """Give each parameter the first colour that none of the parameters it meets has."""
+    colours: list[int] = []
+    taken: list[NDArray[np.bool_]] = []  # residuals by colour
+    for row in affects:
+        c = next((i for i, used in enumerate(taken) if not (used & row).any()), len(taken))
+        if c == len(taken):
+            taken.append(row.copy())
+        else:
+            taken[c] |= row
+        colours.append(c)
+    return Colouring(np.array(colours, dtype=np.int64), affects)
 
 
 def least_squares(
@@ -32,9 +56,10 @@ def least_squares(
     start: Array,
     low: Array,
     high: Array,
-    prior: float = 5.0,
+    prior: float | Array = 5.0,
     iterations: int = 20,
     tolerance: float = 1e-3,
+    coloured: Colouring | None = None,
 ) -> Solution:
     """Minimise the sum of squares of residuals (k, n) of scaled parameters (k, parameters).
 
@@ -46,38 +71,56 @@ def least_squares(
         prior: standard deviation of a weak prior about the start, in scaled units, weighted as one residual of typical size:
             what the data leave free stays where it was.
         iterations: at most.
-        tolerance: relative fall of the cost below which it stops.
+        tolerance: relative fall of the cost below which it looks further, and in the end stops.
+        coloured: which parameters can share a column of differences; each has its own unless given.
     """
     x = np.clip(np.asarray(start, float), low, high)
     anchor, k = x.copy(), len(x)
+    weight = np.broadcast_to(1 / np.asarray(prior, float) ** 2, (k,))
     r = residuals(x[None])[0]
-    damping = 1e-2
+    damping, width = 1e-2, 0
     for _ in range(iterations):
         size = float(r @ r) / max(len(r), 1)  # of a typical squared residual now: the prior counts as one of those
-        best = float(r @ r) + size * float((((x - anchor) / prior) ** 2).sum())
-        jacobian = _jacobian(residuals, x, low, high)
-        gradient = jacobian.T @ r + size * (x - anchor) / prior**2
-        information = jacobian.T @ jacobian + size * np.eye(k) / prior**2
+        best = float(r @ r) + size * float(weight @ (x - anchor) ** 2)
+        jacobian = slopes(residuals, x, low, high, coloured, r, WIDER[width])
+        gradient = jacobian.T @ r + size * weight * (x - anchor)
+        information = jacobian.T @ jacobian + size * np.diag(weight)
         scale = np.diag(np.diag(information) + 1e-12 * np.trace(information))
         dampings = damping * DAMPINGS
         steps = np.array([-np.linalg.solve(information + d * scale, gradient) for d in dampings])
         trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
         tried = residuals(trials)
-        costs = (tried**2).sum(axis=1) + size * (((trials - anchor) / prior) ** 2).sum(axis=1)
+        costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
         i = int(np.argmin(costs))
-        if not costs[i] < best:
-            break
-        fall = 1 - float(costs[i]) / best
-        x, r, damping = trials[i], tried[i], max(float(dampings[i]), 1e-8)
-        if fall < tolerance:
-            break
-    return Solution(x, float(r @ r), r, _jacobian(residuals, x, low, high))
+        fall = 1 - float(costs[i]) / best if best > 0 else 0.0
+        if fall > 0:
+            x, r, damping = trials[i], tried[i], max(float(dampings[i]), 1e-8)
+        if not fall > tolerance:
+            width += 1
+            if width == len(WIDER):
+                break
+    return Solution(x, float(r @ r), r)
 
 
-def _jacobian(residuals: Callable[[Array], Array], x: Array, low: Array, high: Array) -> Array:
-    """Central differences, one-sided at a bound. Shape: (residuals, parameters)."""
-    up = np.minimum(x + DIFFERENCE * np.eye(len(x)), high)
-    down = np.maximum(x - DIFFERENCE * np.eye(len(x)), low)
-    both = residuals(np.concatenate([up, down]))
-    width = np.maximum(np.diag(up) - np.diag(down), 1e-12)
-    return np.asarray(((both[: len(x)] - both[len(x) :]) / width[:, None]).T)
+def slopes(
+    residuals: Callable[[Array], Array],
+    x: Array,
+    low: Array,
+    high: Array,
+    coloured: Colouring | None = None,
+    at: Array | None = None,
+    difference: float = DIFFERENCE,
+) -> Array:
+    """Central differences, one-sided at a bound or where the residuals `at` x are given. Shape: (residuals, parameters)."""
+    colour = np.arange(len(x)) if coloured is None else coloured.colour
+    groups = colour[None, :] == np.arange(colour.max() + 1)[:, None]
+    up = np.minimum(x + difference, high)
+    down = np.maximum(x - difference, low)
+    if at is None:
+        both = residuals(np.concatenate([np.where(groups, up, x), np.where(groups, down, x)]))
+        change, width = both[: len(groups)] - both[len(groups) :], up - down
+    else:
+        there = np.where(up - x >= x - down, up, down)
+        change, width = residuals(np.where(groups, there, x)) - at, there - x
+    columns = change[colour] / np.where(width == 0, 1e-12, width)[:, None]
+    return np.asarray((columns if coloured is None else columns * coloured.affects).T)

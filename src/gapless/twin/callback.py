@@ -39,6 +39,16 @@ def prepare(spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
 
 
+def recentre(spec: mujoco.MjSpec, angles: Mapping[str, float]) -> None:
+    """Count the angle of joints that are marked from other angles [rad]."""
+    for name, angle in angles.items():
+        joint = spec.joint(name)
+        user = list(joint.userdata)
+        if len(user) >= COLUMNS and user[-1] == MARKED:
+            user[HOME - COLUMNS] = angle
+            joint.userdata = user
+
+
 def slot(model: mujoco.MjModel) -> int:
     """The first of the callback's columns in `jnt_user`."""
     return int(model.nuser_jnt) - COLUMNS

@@ -111,7 +111,7 @@ def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -
             if f"actuator_{field}" in touched:
                 setattr(actuator, field, getattr(model, f"actuator_{field}")[a])
     for g, geom in enumerate(spec.geoms):
-        for field in ("friction", "solref"):
+        for field in ("friction", "solref", "pos"):
             if f"geom_{field}" in touched:
                 setattr(geom, field, getattr(model, f"geom_{field}")[g])
     for i, pair in enumerate(spec.pairs):

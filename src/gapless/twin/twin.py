@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -131,6 +132,15 @@ class Twin:
             round(substeps) * spec.option.timestep,
             tuple(warnings),
         )
+
+    def plus(self, *mechanisms: Mechanism, centre: Mapping[str, float] | None = None) -> Twin:
+        """The same twin with more mechanisms installed, and friction's angles counted from a centre [rad] by joint."""
+        spec = self.spec.copy()
+        for mechanism in mechanisms:
+            mechanism.install(spec)
+        callback.recentre(spec, centre or {})
+        model, every = spec.compile(), (*self.mechanisms, *mechanisms)
+        return dataclasses.replace(self, spec=spec, model=model, mechanisms=every, bound=tuple(m.bind(model) for m in every))
 
     @property
     def substeps(self) -> int:

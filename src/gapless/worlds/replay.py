@@ -80,7 +80,15 @@ class Replay:
 class Replayer:
     """A log made ready to be replayed many times. `replay` is this, used once."""
 
-    def __init__(self, twin: Twin, log: Log, window: float | None = None, threads: int = 0, end: float | None = None):
+    def __init__(
+        self,
+        twin: Twin,
+        log: Log,
+        window: float | None = None,
+        threads: int = 0,
+        end: float | None = None,
+        starts: ArrayLike | None = None,
+    ):
         """Line a log up with a twin.
 
         Args:
@@ -89,6 +97,7 @@ class Replayer:
             window: length of the windows [s], each started from the measured state; None runs free from the first sample.
             threads: 0 for one per core.
             end: how much of the log to use [s]; all of it unless given.
+            starts: when windows start, on the log's clock [s]; end to end unless given.
         """
         self.twin, self.log = twin, log
         self._threads = threads
@@ -104,7 +113,10 @@ class Replayer:
         last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
         if window is not None and not 2 * step <= window:
             raise BadInput(f"a window of {window:g} s is shorter than two physics steps of {step:g} s")
-        self.starts, length = _windows(log, self.joints, last, window)
+        if window is not None and starts is not None:
+            self.starts, length = np.asarray(starts, float), float(window)
+        else:
+            self.starts, length = _windows(log, self.joints, last, window)
         self.steps = int(np.ceil(length / step - 1e-6))
         self._samples(clock, length)
         times, self._commands = commands(twin, log)

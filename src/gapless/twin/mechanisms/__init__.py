@@ -12,6 +12,7 @@ from gapless.twin.mechanisms.latency import Latency
 from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.mechanisms.offset import Offset
 from gapless.twin.mechanisms.sensors import Sensors
+from gapless.twin.mechanisms.table import Table
 
 __all__ = [
     "DC",
@@ -27,4 +28,5 @@ __all__ = [
     "Motor",
     "Offset",
     "Sensors",
+    "Table",
 ]

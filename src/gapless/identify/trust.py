@@ -1,0 +1,94 @@
+"""Whether a fit is to be trusted, and what in the logs speaks against it; in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gapless.identify.along import Course
+from gapless.identify.score import Errors, Trace
+from gapless.logs import Log
+from gapless.twin import Gaussian
+from gapless.twin.space import Array
+
+SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
+WORSE = 3.0  # times the usual error: a log that contradicts the others
+POOR = 0.3  # of how much the joints move: a model that leaves this much does not suffice
+
+
+def doubts(
+    logs: Sequence[Log],
+    held: Errors,
+    traced: Sequence[Trace],
+    left_out: Mapping[str, Sequence[int]],
+    belief: Gaussian,
+    zeros: Mapping[int, Array],
+    courses: Sequence[Course],
+    block: float,
+) -> tuple[list[str], bool]:
+    """Sentences, and whether the fit is to be trusted all the same."""
+    out: list[str] = []
+    fatal = _chatter(logs, courses[0].joints)
+    baselines = {"the model as given": held.nominal, "the command": held.command, "a pure delay": held.delay}
+    fatal += [
+        f"held out, the fit ({np.degrees(held.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
+        for name, e in baselines.items()
+        if np.isfinite(e) and not held.fit < e
+    ]
+    motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
+    if not held.fit < POOR * motion:
+        fatal.append(f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no rung of the ladder suffices")
+    out += fatal
+    first = np.cumsum([0] + [int((len(c.q) - 1) * c.period / block) + 1 for c in courses])
+    for joint, blocks in left_out.items():
+        which = [(b, int(np.searchsorted(first, b, side="right")) - 1) for b in blocks[:4]]
+        places = ", ".join(f"{_name(logs[i])} at {(b - first[i]) * block:.0f} s" for b, i in which)
+        more = f" and {len(blocks) - 4} more" if len(blocks) > 4 else ""
+        out.append(f"{joint}: left out what no joint model fits (blocked, slipped or touching?): {places}{more}")
+    sizes = np.array([np.sqrt((t.error("fitted") ** 2).mean()) for t in traced])
+    worse = np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []
+    for i in worse:
+        out.append(
+            f"{_name(logs[i])} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
+            f"theirs {np.degrees(np.median(sizes)):.2g}"
+        )
+    if zeros:
+        spread = np.ptp(np.stack(list(zeros.values())), axis=0)
+        j = int(spread.argmax())
+        out.append(f"every log has its own encoder zero (they differ by up to {np.degrees(spread[j]):.1f} deg): home the robot")
+    at_bound = _at_bound(belief)
+    if at_bound:
+        out.append(f"at a bound, so not to be trusted: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}")
+    return out, not fatal
+
+
+def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
+    """Commands or torques that swing over much of their range and back from sample to sample."""
+    out = []
+    for log in logs:
+        for signal in ("q_cmd", "tau_cmd", "tau"):
+            for joint in set(joints) & set(log[signal].columns) if signal in log else ():
+                c = log[signal].column(joint)
+                step = np.diff(c) / max(float(np.ptp(c)), 1e-12)
+                back = (np.abs(step[1:]) > SWING) & (np.abs(step[:-1]) > SWING) & (step[1:] * step[:-1] < 0)
+                if back.mean() > CHATTER:
+                    swing = f"between {c.min():.3g} and {c.max():.3g}"
+                    out.append(f"{_name(log)}: {signal} of {joint} swings {swing} from sample to sample; no joint follows that")
+    return out
+
+
+def _at_bound(belief: Gaussian) -> list[str]:
+    space = belief.space
+    value = space.clip(space.from_scaled(belief.centre))
+    width = 1e-6 * (space.high - space.low)
+    stuck = (value - space.low < width) | (space.high - value < width)
+    return [
+        n for n, s, low in zip(space.names, stuck, space.low, strict=True) if s and not (low == 0 and n.startswith("friction."))
+    ]
+
+
+def _name(log: Log) -> str:
+    from pathlib import Path
+
+    return Path(log.provenance.source).name if log.provenance.source else "the log"

@@ -1,0 +1,145 @@
+"""What the data cannot tell: intervals, directions left free, parameters at a bound, in words a robot engineer can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.twin import Gaussian, Space
+from gapless.twin.space import Array
+
+PRIOR = 5.0  # scaled units: as weak as the fit's own
+LOOSE = 1.0  # scaled units: a standard deviation above this leaves a real mismatch possible either way
+TOGETHER = 0.35  # share of the largest component from which a parameter counts as part of a free direction
+DRAWS = 200  # of the bootstrap
+ADVICE = {
+    "armature.inertia": "faster motion with sharp reversals shows it",
+    "friction.viscous": "longer stretches at constant speed, slow and fast, show it",
+    "friction.coulomb": "slow reversals show it",
+    "friction.stribeck": "very slow reversals show it",
+    "friction.stribeck_speed": "very slow reversals show it",
+    "friction.load": "motion with a known extra mass shows it",
+    "friction.load2": "motion with a known extra mass shows it",
+    "friction.angle": "the same slow motion at both ends of the range shows it",
+    "friction.angle2": "the same slow motion at both ends of the range shows it",
+    "latency.action": "sharp steps and a faster log show it",
+    "motor.limit": "it was never reached: a larger step shows it",
+    "offset.encoder": "holding several poses against gravity shows it",
+    "gains.kp": "holding poses against a known weight shows it",
+    "gains.kd": "fast free motion shows it",
+    "motor.strength": "a known extra mass or logged torque shows it",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The end of a fit over some parameters: whitened residuals, their slopes, and what is independent of what."""
+
+    names: tuple[str, ...]
+    residual: Array
+    jacobian: Array
+    """Over `names`, scaled. Shape: (residuals, parameters)."""
+    block: NDArray[np.int64]
+    """Of each residual: errors of different blocks are independent."""
+    run: int
+    """Residuals that follow one another in time are this far apart in the array."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Parameters that the data leave free, and what that means."""
+
+    parameters: tuple[str, ...]
+    meaning: str
+
+
+def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Generator) -> tuple[Gaussian, Array]:
+    """A Gaussian over a space, and the information of the data alone (scaled).
+
+    The covariance is that of independent errors, widened by how long errors last, and to what a bootstrap over blocks shows.
+    """
+    k = len(space)
+    order = {n: i for i, n in enumerate(space.names)}
+    information = np.zeros((k, k))
+    count = max(int(p.block.max()) + 1 for p in parts)
+    slopes, curves = np.zeros((count, k)), np.zeros((count, k, k))
+    for p in parts:
+        at = [order[n] for n in p.names]
+        used = np.flatnonzero(np.abs(p.residual) + np.abs(p.jacobian).sum(axis=1))
+        noise = max(float(p.residual @ p.residual) / max(len(used) - len(at), 1), 1e-18)
+        last = _lasting(p.residual, p.run)
+        information[np.ix_(at, at)] += p.jacobian.T @ p.jacobian / (noise * last)
+        each = p.jacobian * p.residual[:, None]
+        slopes[:, at] += np.stack([np.bincount(p.block, weights=c, minlength=count) for c in each.T], axis=1) / (noise * last)
+        edges = np.flatnonzero(np.diff(p.block, prepend=-1))
+        for rows in np.split(np.arange(len(p.block)), edges[1:]):
+            j = p.jacobian[rows]
+            curves[p.block[rows[0]]][np.ix_(at, at)] += j.T @ j / (noise * last)
+    prior = np.eye(k) / PRIOR**2
+    covariance = np.linalg.inv(information + prior)
+    blocks = np.flatnonzero(np.abs(curves).sum(axis=(1, 2)) > 0)
+    shifts = []
+    for _ in range(DRAWS if len(blocks) >= 4 else 0):
+        picked = rng.choice(blocks, len(blocks))
+        shifts.append(-np.linalg.solve(curves[picked].sum(axis=0) + prior, slopes[picked].sum(axis=0)))
+    usual = np.sqrt(np.diag(covariance))
+    if shifts:
+        # the middle two thirds: few draws without a decisive block do not count; not more than four times
+        spread = np.subtract(*np.percentile(shifts, [84, 16], axis=0)) / 2
+        wider = np.clip(spread / usual, 1.0, 4.0)
+        covariance = covariance * np.outer(wider, wider)
+    return Gaussian(space, centre, (covariance + covariance.T) / 2), information
+
+
+def _lasting(residual: Array, run: int) -> float:
+    """For how many samples an error lasts: the sum of its autocorrelation, up to where that first vanishes."""
+    series = residual[: len(residual) // run * run].reshape(-1, run)
+    square = float((series**2).sum())
+    total, lag = 1.0, 1
+    while square > 0 and lag < len(series) // 4:
+        rho = float((series[:-lag] * series[lag:]).sum()) / square
+        if rho <= 0.05:
+            break
+        step = max(1, lag // 4)  # far lags change slowly
+        total += 2 * rho * step
+        lag += step
+    return total
+
+
+def free(space: Space, covariance: Array, electric: bool, position_only: bool) -> list[Unknown]:
+    """The directions that the data leave free, and what to do about them."""
+    out: list[Unknown] = []
+    values, vectors = np.linalg.eigh(covariance)
+    for value, vector in sorted(zip(values, vectors.T, strict=True), key=lambda pair: -pair[0]):
+        if value < LOOSE**2:
+            break
+        members = np.flatnonzero(np.abs(vector) > TOGETHER * np.abs(vector).max())
+        names = tuple(space.names[i] for i in members)
+        if not any(set(names) <= set(u.parameters) for u in out):
+            out.append(Unknown(names, _meaning(names)))
+    if electric:
+        names = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
+        words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
+        out.append(Unknown(names, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
+    elif position_only:
+        names = tuple(
+            sorted({p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))})
+        )
+        words = "fitted to positions: joints without gravity load share one free scale of kp, damping, friction and armature"
+        out.append(Unknown(names, f"{words}; fix kp, add a known mass, or log torque"))
+    return out
+
+
+def _meaning(names: Sequence[str]) -> str:
+    quantities = {n.partition("/")[0] for n in names}
+    places = sorted({n.partition("/")[2] for n in names} - {""})
+    where = f" of {places[0]}" if len(places) == 1 else ""
+    if len(names) == 1:
+        return f"the logs do not say: {ADVICE.get(names[0].partition('/')[0], 'no motion in them depends on it')}"
+    if len({q for q in quantities if q.startswith(("gains", "friction", "armature"))}) >= 3 and "gains.kp" in quantities:
+        return f"they share one free scale{where}: fix kp, add a known mass, or log torque"
+    said = ", ".join(sorted(q.partition(".")[2] for q in quantities))
+    return f"only a combination of them is seen ({said}{where}): fix one of them, or excite them apart (gapless excite)"
