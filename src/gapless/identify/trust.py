@@ -14,6 +14,7 @@ from gapless.twin.space import Array
 
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
+MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
 POOR = 0.3  # of how much the joints move: a model that leaves this much does not suffice
 
 
@@ -40,6 +41,19 @@ def doubts(
     if not held.fit < POOR * motion:
         fatal.append(f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no rung of the ladder suffices")
     out += fatal
+    ratios = np.array(
+        [
+            np.sqrt(np.mean(np.square(np.concatenate([t.error("heldout")[:, j] for t in traced]))))
+            for j in range(len(traced[0].joints))
+        ]
+    )
+    ratios /= [noise([t.measured[:, j] for t in traced]) for j in range(len(ratios))]
+    if (ratios > MISSING).any():
+        j = int(ratios.argmax())
+        out.append(
+            f"the model does not suffice: it leaves up to {ratios[j]:.0f} times the encoder's noise ({traced[0].joints[j]}); "
+            "the report shows where"
+        )
     first = np.cumsum([0] + [int((len(c.q) - 1) * c.period / block) + 1 for c in courses])
     for joint, blocks in left_out.items():
         which = [(b, int(np.searchsorted(first, b, side="right")) - 1) for b in blocks[:4]]
@@ -61,6 +75,16 @@ def doubts(
     if at_bound:
         out.append(f"at a bound, so not to be trusted: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}")
     return out, not fatal
+
+
+def noise(columns: Sequence[Array]) -> float:
+    """Standard deviation of an encoder's noise, from third differences where the joint is quiet, or its quantum [rad]."""
+    third = np.abs(np.concatenate([np.diff(c, 3) for c in columns]))
+    steps = np.abs(np.concatenate([np.diff(c) for c in columns]))
+    steps = steps[steps > 1e-9]
+    quantum = float(steps.min()) if len(steps) else 0.0
+    # of a normal distribution 30 % lie within 0.385 deviations, and a third difference has sqrt(20) of them
+    return max(float(np.percentile(third, 30)) / (0.385 * np.sqrt(20)) if len(third) else 0.0, quantum / np.sqrt(12), 1e-6)
 
 
 def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:

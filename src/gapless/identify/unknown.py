@@ -61,6 +61,8 @@ def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Ge
 
     The covariance is that of independent errors, widened by how long errors last, and to what a bootstrap over blocks shows.
     """
+    from scipy.stats import t as student
+
     k = len(space)
     order = {n: i for i, n in enumerate(space.names)}
     information = np.zeros((k, k))
@@ -91,6 +93,8 @@ def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Ge
         spread = np.subtract(*np.percentile(shifts, [84, 16], axis=0)) / 2
         wider = np.clip(spread / usual, 1.0, 4.0)
         covariance = covariance * np.outer(wider, wider)
+    if len(blocks) > 1:  # few independent blocks tell little about the spread: Student's distribution instead of the normal one
+        covariance = covariance * (float(student.ppf(0.95, len(blocks) - 1)) / 1.645) ** 2
     return Gaussian(space, centre, (covariance + covariance.T) / 2), information
 
 
