@@ -120,11 +120,13 @@ def xl330() -> dict[str, float]:
     train = logs[100] + logs[800]
     twin = Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), *drive(None, None, train[0], 2.0)])
     found = fit(twin, train, print)
-    results = [replay(found.twin, log, found.values) for log in logs[200]]
-    command, fitted = (
-        float(np.abs(np.concatenate(e)).mean())
-        for e in ([(r.command - r.measured["q"])[0] for r in results], [r.error("q")[0, 0] for r in results])
-    )
+    errors, commands = [], []
+    for log in logs[200]:
+        result = replay(found.twin, log, found.values)
+        on = log.at("enabled", result.starts[0] + result.time[0])[:, 0] > 0.5  # the servo is dropped in some logs
+        errors.append(np.abs(result.error("q")[0, 0, :, 0]))
+        commands.append(np.abs((result.command - result.measured["q"])[0, on, 0]))
+    command, fitted = (float(np.concatenate(e).mean()) for e in (commands, errors))
     return {"xl330_command": command, "xl330": fitted, "xl330_s": found.seconds}
 
 

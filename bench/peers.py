@@ -30,7 +30,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from gapless.identify.solve import DIFFERENCE, least_squares
+from gapless.identify import coupled
+from gapless.identify.along import course
+from gapless.identify.fit import settle
+from gapless.identify.joint import gather
+from gapless.identify.ladder import problem
+from gapless.identify.solve import DIFFERENCE
 from gapless.logs import Log
 from gapless.twin import Twin
 from gapless.twin.space import Array, Space
@@ -114,9 +119,16 @@ def residuals(replayer: Replayer, space: Space) -> Callable[[Array], Array]:
 
 def ours(twin: Twin, log: Log, space: Space) -> Array:
     """Gapless: values over `space`, from nominal. The one place to change when its way of fitting does."""
-    low, high = space.to_scaled(space.low), space.to_scaled(space.high)
-    found = least_squares(residuals(Replayer(twin, log, threads=THREADS), space), np.zeros(len(space)), low, high)
-    return space.clip(space.from_scaled(found.x))
+    at = [twin.space.names.index(n) for n in space.names]
+    along = course(twin, log)
+    gathered = [gather([along], j, 0.0, True, twin.model.opt.timestep) for j in range(len(twin.joints))]
+    joints = [problem(twin, name, data) for name, data in zip(twin.joints, gathered, strict=True)]
+    blocks = np.ones(int(gathered[0].block[-1]) + 1, dtype=bool)
+    begin = [[np.zeros(len(p.space))] for p in joints]
+    values, _ = settle(twin, joints, ("viscous", "coulomb", "armature", "delay"), blocks, begin)  # each joint alone
+    data = coupled.windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
+    objective = coupled.Objective(data, space, values, coupled.typical(data, values))
+    return np.asarray(objective.values(coupled.solve(objective, iterations=2)[None])[0][at])
 
 
 def gapless(problem: Problem, trail: Trail) -> None:

@@ -62,6 +62,7 @@ def windows(
     seconds: float = 20.0,
     most: int = 0,
     starts: Sequence[Array] | None = None,
+    length: float | None = None,
 ) -> Windows:
     """Cut logs into windows.
 
@@ -72,9 +73,10 @@ def windows(
         seconds: of each log that are used.
         most: at most so many windows of all logs, evenly spread; 0 for all.
         starts: when windows start instead, by log [s].
+        length: of the windows instead of the usual one [s]; as long as the logs, they run free.
     """
     servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
-    length = SERVO_WINDOW if servo else TORQUE_WINDOW
+    length = length or (SERVO_WINDOW if servo else TORQUE_WINDOW)
     begins: list[Array] = []
     for i, log in enumerate(logs):
         clock = log["q"].time
@@ -181,10 +183,10 @@ class Objective:
         return Part(self.space.names, self(x[None])[0], jacobian, np.concatenate(block), joints)
 
 
-def solve(objective: Objective, iterations: int = 12, prior: float = 3.0) -> Array:
+def solve(objective: Objective, iterations: int = 8, prior: float = 3.0) -> Array:
     """Minimise it; scaled parameters, then zeros."""
     low, high = objective.bounds
-    return least_squares(objective, objective.start, low, high, prior, iterations, 3e-3, objective.coloured).x
+    return least_squares(objective, objective.start, low, high, prior, iterations, 1e-2, objective.coloured).x
 
 
 def evolve(objective: Objective, seconds: float = 60.0, seed: int = 1) -> Array:

@@ -280,7 +280,7 @@ def _coupled(
     found: list[tuple[coupled.Objective, Array]] = []
     start = state.values
     for label, part in full.parts(np.ones_like(full.kept)):
-        data = full.windows(state.twin, part, MOST_WINDOWS if label == "all" else MOST_WINDOWS * 2 // 3)
+        data = full.windows(state.twin, part, MOST_WINDOWS if label == "all" else MOST_WINDOWS // 2)
         objective = coupled.Objective(data, space, start, coupled.typical(data, start), zeros)
 
         def fitted(objective: coupled.Objective = objective) -> dict[str, Any]:
