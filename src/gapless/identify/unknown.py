@@ -115,35 +115,39 @@ def _lasting(residual: Array, run: int) -> float:
 
 def free(space: Space, covariance: Array, electric: bool, position_only: bool) -> list[Unknown]:
     """The directions that the data leave free, and what to do about them."""
-    out: list[Unknown] = []
-    values, vectors = np.linalg.eigh(covariance)
-    for value, vector in sorted(zip(values, vectors.T, strict=True), key=lambda pair: -pair[0]):
-        if value < LOOSE**2:
-            break
-        members = np.flatnonzero(np.abs(vector) > TOGETHER * np.abs(vector).max())
-        names = tuple(space.names[i] for i in members)
-        if not any(set(names) <= set(u.parameters) for u in out):
-            out.append(Unknown(names, _meaning(names)))
+    places: dict[str, list[int]] = {}
+    for i, name in enumerate(space.names):
+        places.setdefault(name.partition("/")[2], []).append(i)
+    groups: dict[tuple[str, ...], list[str]] = {}  # quantities to all of the parameters that are free together
+    for at in places.values():
+        values, vectors = np.linalg.eigh(covariance[np.ix_(at, at)])
+        for vector in vectors.T[values > LOOSE**2]:
+            names = [space.names[at[i]] for i in np.flatnonzero(np.abs(vector) > TOGETHER * np.abs(vector).max())]
+            group = groups.setdefault(tuple(sorted(n.partition("/")[0] for n in names)), [])
+            group += [n for n in names if n not in group]
+    out = [Unknown(tuple(names), _meaning(names)) for names in groups.values()]
     if electric:
-        names = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
+        all_of = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
         words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
-        out.append(Unknown(names, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
+        out.append(Unknown(all_of, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
     elif position_only:
         names = tuple(
             sorted({p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))})
         )
         words = "fitted to positions: joints without gravity load share one free scale of kp, damping, friction and armature"
-        out.append(Unknown(names, f"{words}; fix kp, add a known mass, or log torque"))
+        out.append(Unknown(all_of, f"{words}; fix kp, add a known mass, or log torque"))
     return out
 
 
 def _meaning(names: Sequence[str]) -> str:
-    quantities = {n.partition("/")[0] for n in names}
+    quantities = sorted({n.partition("/")[0] for n in names})
     places = sorted({n.partition("/")[2] for n in names} - {""})
-    where = f" of {places[0]}" if len(places) == 1 else ""
-    if len(names) == 1:
-        return f"the logs do not say: {ADVICE.get(names[0].partition('/')[0], 'no motion in them depends on it')}"
-    if len({q for q in quantities if q.startswith(("gains", "friction", "armature"))}) >= 3 and "gains.kp" in quantities:
-        return f"they share one free scale{where}: fix kp, add a known mass, or log torque"
-    said = ", ".join(sorted(q.partition(".")[2] for q in quantities))
-    return f"only a combination of them is seen ({said}{where}): fix one of them, or excite them apart (gapless excite)"
+    where = f" of {places[0]}" if len(places) == 1 else f" of each of {len(places)} joints" if places else ""
+    said = ", ".join(q.partition(".")[2] for q in quantities) + where
+    if len(quantities) == 1:
+        return f"{said}: the logs do not say; {ADVICE.get(quantities[0], 'no motion in them depends on it')}"
+    if quantities == ["friction.viscous", "gains.kd"]:
+        return f"{said}: only their sum is seen; fix one of them"
+    if len([q for q in quantities if q.startswith(("gains", "friction", "armature"))]) >= 3 and "gains.kp" in quantities:
+        return f"{said} share one free scale: fix kp, add a known mass, or log torque"
+    return f"{said}: only a combination of them is seen; fix one of them, or excite them apart (gapless excite)"
