@@ -24,6 +24,7 @@ RUNGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 SOUND_AFTER = ("viscous", "coulomb")  # the rung after which blocks that stay far off are taken for broken
 ROBUST = 1.5  # times the median error: beyond it errors count less than their square
+LEAST = 0.05  # share of the squared error that a rung must take away to be worth its parameters
 OUTLIER = 4.0  # times the median error of a block
 FEW_LOGS = 12  # fewer differ too much from each other for one half to speak for the other
 NATURAL = (10.0, 20.0, 40.0)  # rad/s: how fast a servo may be when its gain is not to be trusted
@@ -106,8 +107,10 @@ def problem(twin: Twin, joint: str, data: Data, known: Mapping[str, float] | Non
     electric = f"motor.kt/{joint}" in twin.space.names
     fixed = {"kp", "kd", "strength", "limit", "voltage"} if electric else {"strength"} if data.servo else {"kp", "kd"}
     mine = next(d for d in twin.drives if d.name == joint)
-    if np.count_nonzero(twin.model.dof_treeid == twin.model.dof_treeid[mine.dof]) > 1:
-        fixed.add("offset")  # it moves the load of the other joints too, which a joint alone does not see
+    several = np.count_nonzero(twin.model.dof_treeid == twin.model.dof_treeid[mine.dof]) > 1
+    if several or (data.servo and not electric):
+        # it moves the load of the other joints too, which a joint alone does not see; and a stiff servo hardly shows it
+        fixed.add("offset")
     own = []
     for quantity in QUANTITIES:
         name = _name(quantity, joint)
@@ -199,7 +202,7 @@ class Climb:
 def climb(problems: Sequence[Problem], tick: Tick = quiet, remember: Remember = forget) -> Climb:
     """Drive and plain friction first; then the rung that lowers held-out error most, as long as one truly does.
 
-    Truly: by more than its standard error, and by 2 %. Two halves of the logs are each predicted by a fit to the other.
+    Truly: by more than its standard error, and by 5 %. Two halves of the logs are each predicted by a fit to the other.
     Ctrl-C keeps what was climbed so far.
     """
     problems = list(problems)
@@ -224,7 +227,7 @@ def climb(problems: Sequence[Problem], tick: Tick = quiet, remember: Remember = 
             # the best of several is good by luck too: the largest of k errors is about sqrt(2 ln k) of them;
             # and without the drive's own numbers no other rung can show what it is worth
             luck = max(1.0, float(np.sqrt(2 * np.log(len(tried)))))
-            better = gain > max(luck * error, 0.02) or not chosen
+            better = gain > max(luck * error, LEAST) or not chosen
             rungs += [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in (tried if not better else [])]
             if better:
                 rungs.append(Rung(name, _rms(after), gain, error, True))

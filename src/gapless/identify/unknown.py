@@ -131,11 +131,9 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
         words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
         out.append(Unknown(all_of, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
     elif position_only:
-        names = tuple(
-            sorted({p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))})
-        )
+        kinds = {p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))}
         words = "fitted to positions: joints without gravity load share one free scale of kp, damping, friction and armature"
-        out.append(Unknown(all_of, f"{words}; fix kp, add a known mass, or log torque"))
+        out.append(Unknown(tuple(sorted(kinds)), f"{words}; fix kp, add a known mass, or log torque"))
     return out
 
 
