@@ -1,7 +1,8 @@
 """Identify: the parameters that close the gap, found from logs.
 
-Each joint is simulated alone along the measured trajectory (`along.py`, `joint.py`), which costs nanoseconds a step; the
-friction model climbs a ladder as long as held-out error falls (`ladder.py`); the full model judges the result (`score.py`).
+Each joint is simulated alone along the measured trajectory (`along.py`, `joint.py`), which costs nanoseconds a step; its model
+climbs a ladder as long as held-out error falls (`ladder.py`). The full model has what couples (`coupled.py`, `surroundings.py`)
+and judges the result (`score.py`, `trust.py`, `unknown.py`). `excite.py` designs the motion to record next.
 """
 
 from gapless.identify.fit import Fit, fit

@@ -22,6 +22,7 @@ from gapless.identify.along import Course, course
 from gapless.identify.joint import BLOCK, gather, without
 from gapless.identify.ladder import (
     FEW_LOGS,
+    LEAST,
     Climb,
     Found,
     Problem,
@@ -108,10 +109,10 @@ def fit(
     Args:
         twin: the model; all of its parameters are nominal at the start.
         logs: what was commanded and measured.
-        fixed: parameters that are known, by name or pattern, and their values.
-        evolve: go on with CMA-ES in the full model, for what least squares cannot do.
         tick: told what is being done, with the held-out error so far.
         remember: gives back what was computed before, to go on after a crash.
+        fixed: parameters that are known, by name or pattern, and their values.
+        evolve: go on with CMA-ES in the full model, for what least squares cannot do.
     """
     started = time.perf_counter()
     if not logs:
@@ -159,7 +160,7 @@ def fit(
     space = state.twin.space.select(*state.names)
     at = [state.twin.space.names.index(n) for n in space.names]
     held = errors(traced, "heldout")
-    belief, _ = unknown.belief(space, space.to_scaled(state.values[at]), state.parts, np.random.default_rng(0))
+    belief = unknown.belief(space, space.to_scaled(state.values[at]), state.parts, np.random.default_rng(0))
     electric = any(n.startswith("motor.kt/") for n in space.names)
     undetermined = unknown.free(space, belief.covariance, electric, all(servos) and not electric)
     warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, courses, BLOCK)
@@ -252,7 +253,7 @@ def _together(
         shown = full.predicted(trial)
         after = by_block(shown, "heldout", len(kept))
         gain, error = gain_of(list(before.T), list(after.T))
-        better = gain > (-0.02 if name == "full model" else max(error, 0.02))  # what it finds holds there; alone, nearly
+        better = gain > (-0.02 if name == "full model" else max(error, LEAST))  # what it finds holds there; alone, nearly
         rungs.append(Rung(name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, better))
         full.tick(f"{name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
         if better:

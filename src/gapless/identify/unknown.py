@@ -56,8 +56,8 @@ class Unknown:
     meaning: str
 
 
-def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Generator) -> tuple[Gaussian, Array]:
-    """A Gaussian over a space, and the information of the data alone (scaled).
+def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Generator) -> Gaussian:
+    """A Gaussian over a space.
 
     The covariance is that of independent errors, widened by how long errors last, and to what a bootstrap over blocks shows.
     """
@@ -95,7 +95,7 @@ def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Ge
         covariance = covariance * np.outer(wider, wider)
     if len(blocks) > 1:  # few independent blocks tell little about the spread: Student's distribution instead of the normal one
         covariance = covariance * (float(student.ppf(0.95, len(blocks) - 1)) / 1.645) ** 2
-    return Gaussian(space, centre, (covariance + covariance.T) / 2), information
+    return Gaussian(space, centre, (covariance + covariance.T) / 2)
 
 
 def _lasting(residual: Array, run: int) -> float:
