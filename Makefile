@@ -26,7 +26,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,logs,learn,view]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,logs,learn,view,posterior]'
 	@sh .ci/system-packages
 	touch $(READY)
 

@@ -31,10 +31,9 @@ import numpy as np
 from rich.console import Console
 
 from gapless.identify import coupled
+from gapless.identify.alone import problem, settle
 from gapless.identify.along import course
-from gapless.identify.fit import settle
 from gapless.identify.joint import gather
-from gapless.identify.ladder import problem
 from gapless.identify.solve import DIFFERENCE
 from gapless.logs import Log
 from gapless.twin import Twin
@@ -122,9 +121,9 @@ def ours(twin: Twin, log: Log, space: Space) -> Array:
     at = [twin.space.names.index(n) for n in space.names]
     along = course(twin, log)
     gathered = [gather([along], j, 0.0, True, twin.model.opt.timestep) for j in range(len(twin.joints))]
-    joints = [problem(twin, name, data) for name, data in zip(twin.joints, gathered, strict=True)]
+    joints = [[problem(twin, name, data)] for name, data in zip(twin.joints, gathered, strict=True)]
     blocks = np.ones(int(gathered[0].block[-1]) + 1, dtype=bool)
-    begin = [[np.zeros(len(p.space))] for p in joints]
+    begin = [[np.zeros(len(p.space))] for [p] in joints]
     values, _ = settle(twin, joints, ("viscous", "coulomb", "armature", "delay"), blocks, begin)  # each joint alone
     data = coupled.windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
     objective = coupled.Objective(data, space, values, coupled.typical(data, values))

@@ -1,32 +1,78 @@
-"""`gapless fit`: a folder with a twin that any MuJoCo program loads, a belief, and the figures."""
+"""`gapless fit`: a folder with a twin that any MuJoCo program loads, a belief and the figures; and what bad input gives."""
 
 import json
+import re
+from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
+import gapless.identify
 from gapless.cli import main
+from gapless.errors import BadInput
 from gapless.logs import Log, write
 from gapless.twin import Twin
 from gapless.twin.belief import load
 from gapless.twin.mechanisms import Friction
+from gapless.worlds.motion import plan
+from gapless.worlds.standin import Spec, StandIn, build, record
+
+KP = 0.7  # of the nominal gain: the stand-in's secret
+MODELS = Path(gapless.identify.__file__).parents[1] / "robots/models"
 
 
-@pytest.fixture
-def log(tmp_path, monkeypatch):
+def recorded(robot: str, seconds: float, seed: int = 0) -> Log:
+    change = {"gains.kp/*": f"x{KP}", "friction.coulomb/*": "x2"}
+    spec = Spec(robot, tolerance=0, change=change, sensors={"noise_q": 0.0003})
+    stand_in = StandIn(spec)
+    return record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(seed)), stand_in.signal)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Log:
+    return recorded("bench", 12.0)
+
+
+@pytest.fixture(scope="module")
+def arm() -> Log:
+    return recorded("arm", 6.0)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    change = '"gains.kp/*" = "x0.7"\n"friction.coulomb/*" = "x2"'
-    (tmp_path / "s.toml").write_text(f'robot = "bench"\ntolerance = 0\n[change]\n{change}\n[sensors]\nnoise_q = 0.0003\n')
-    main(["standin", "s.toml", "--seconds", "12", "--out", "log.npz"])
-    return tmp_path / "log.npz"
 
 
-def test_a_fit_leaves_a_twin_a_belief_and_its_figures(log, capsys, tmp_path):
+def wrote(name: str, log: Log, **signals: np.ndarray) -> str:
+    """A log with some signals replaced, in a file."""
+    kept = {k: np.array(s.values) for k, s in log.signals.items() if k in ("q", "q_cmd")}
+    write(Log.from_arrays(log.joints, log["q"].time, kept | signals), name)
+    return name
+
+
+def fitted(capsys, *argv: str) -> dict:
     capsys.readouterr()
-    main(["fit", "bench", str(log), "--out", "fitted", "--json"])
-    printed = json.loads(capsys.readouterr().out)
-    assert set(printed) >= {"parameters", "undetermined", "errors", "ladder", "seconds"}
+    main(["fit", *argv, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *argv: str) -> str:
+    """The one sentence on stderr, with exit code 2."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as caught:
+        main(["fit", *argv])
+    assert caught.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("gapless: ")
+    assert "\n" not in said.err.strip()
+    return said.err
+
+
+def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
+    printed = fitted(capsys, "bench", wrote("log.npz", bench), "--out", "fitted")
+    assert set(printed) >= {"parameters", "undetermined", "errors", "ladder", "seconds", "provenance"}
     assert set(printed["errors"]["heldout"]) == {"command", "delay", "nominal", "fit"}
     assert printed["errors"]["heldout"]["fit"] < 0.3 * printed["errors"]["heldout"]["nominal"]
     assert any("scale" in u["meaning"] for u in printed["undetermined"])
@@ -41,41 +87,202 @@ def test_a_fit_leaves_a_twin_a_belief_and_its_figures(log, capsys, tmp_path):
     Twin.load("bench", add=[Friction(full=True)]).accepts(load("fitted/belief.json").space)
 
 
-def test_bad_input_is_one_sentence_and_exit_2(log, capsys):
-    for argv, sentence in (
-        (["fit", "benc", str(log)], "unknown robot"),
-        (["fit", "arm", str(log)], "shoulder_pan"),
-        (["fit", "quadruped", str(log)], "floating base"),
-        (["fit", "bench", str(log), "--fix", "gains.kq/*=3"], "gains.kq"),
-        (["fit", "bench", str(log), "--fix", "gains.kp/*=1e9"], "bounds"),
-        (["fit", "bench", str(log), "--fix", "gains.kp/*"], "NAME=NUMBER"),
-        (["fit", "bench", str(log), "--resume", "--out", "nowhere"], "nothing to resume"),
+def test_a_person_reads_before_after_baselines_trust_and_what_is_not_known(bench, capsys):
+    main(["fit", "bench", wrote("log.npz", bench.slice(0, 6))])
+    said = re.sub(r"\s+", " ", capsys.readouterr().out)
+    for words in (
+        "held out",
+        "command",
+        "best delay",
+        "as given",
+        "fitted",
+        "Held-out error fell from",
+        "not known",
+        "report.html",
     ):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main(argv)
-        assert caught.value.code == 2
-        error = capsys.readouterr().err.strip()
-        assert sentence in error
-        assert "\n" not in error
+        assert words in said
 
 
-def test_a_fit_goes_on_where_it_was_stopped(log, capsys):
-    main(["fit", "bench", str(log), "--out", "first", "--json"])
-    first = json.loads(capsys.readouterr().out)
-    main(["fit", "bench", str(log), "--out", "first", "--json", "--resume"])
-    again = json.loads(capsys.readouterr().out)
+def test_a_fit_goes_on_where_it_was_stopped(bench, capsys):
+    log = wrote("log.npz", bench)
+    first = fitted(capsys, "bench", log, "--out", "first")
+    again = fitted(capsys, "bench", log, "--out", "first", "--resume")
     assert again["parameters"] == first["parameters"]
     assert again["seconds"] < first["seconds"]
-    with pytest.raises(SystemExit):
-        main(["fit", "bench", str(log), "--out", "first", "--resume", "--kp", "3"])
-    assert "other logs" in capsys.readouterr().err
+    assert "other logs" in refused(capsys, "bench", log, "--out", "first", "--resume", "--kp", "3")
 
 
-def test_logs_without_motion_are_refused(tmp_path, capsys):
-    still = {"q": np.zeros((400, 1)), "q_cmd": np.zeros((400, 1))}
-    write(Log.from_arrays(Twin.load("bench").joints, np.arange(400) * 0.02, still), tmp_path / "s.npz")
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (("benc", "log.npz"), "unknown robot"),
+        (("bench", "log.npz", "--fix", "gains.kq/*=3"), "did you mean 'gains.kp/servo'"),
+        (("bench", "log.npz", "--fix", "gains.kp/*=1e9"), "bounds"),
+        (("bench", "log.npz", "--fix", "gains.kp/*=inf"), "bounds"),
+        (("bench", "log.npz", "--fix", "gains.kp/*"), "NAME=NUMBER"),
+        (("bench", "log.npz", "--fix", "=3"), "NAME=NUMBER"),
+        (("bench", "log.npz", "--fix", "gains.kp/*=3", "gains.kp/servo=5"), "gains.kp/servo two values, 3 (gains.kp/*) and 5"),
+        (("bench", "log.npz", "--fix", "gains.kp/servo=3", "--fix", "gains.kp/servo=5"), "two values, 3"),
+        (("bench", "log.npz", "--kp", "12", "--fix", "gains.kp/*=13"), "12 by --kp and 13 by --fix"),
+        (("bench", "log.npz", "--resume", "--out", "nowhere"), "nothing to resume"),
+        (("bench",), "name at least one log"),
+        (("bench", "log.npz", "mistyped.npz"), "mistyped.npz"),
+        (("quadruped", "log.npz"), "floating base, and the log says nothing about it (no quat or gyro)"),
+        (("rover", "log.npz"), "floating base"),
+    ],
+)
+def test_what_contradicts_itself_or_does_not_exist_is_refused(argv, sentence, bench, capsys):
+    wrote("log.npz", bench)
+    assert sentence in refused(capsys, *argv)
+    assert not Path("nowhere").exists()
+
+
+def test_a_joint_that_is_not_in_the_log_is_named_beside_those_that_are(arm, capsys):
+    there = [j for j in arm.joints if j != "elbow_flex"]
+    columns = [arm.joints.index(j) for j in there]
+    write(Log.from_arrays(there, arm["q"].time, {k: arm[k].values[:, columns] for k in ("q", "q_cmd")}), "five.npz")
+    said = refused(capsys, "arm", "five.npz")
+    assert "no q of elbow_flex" in said
+    assert "shoulder_pan, shoulder_lift, wrist_flex, wrist_roll, gripper" in said
+    write(Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values}), "mute.npz")
+    assert "no q_cmd" in refused(capsys, "arm", "mute.npz")
+
+
+def test_a_log_without_motion_or_too_short_is_refused(bench, capsys):
+    still = np.zeros(bench["q"].values.shape)
+    assert "no joint moves" in refused(capsys, "bench", wrote("still.npz", bench, q=still, q_cmd=still))
+    assert "a fit needs 4 s" in refused(capsys, "bench", wrote("short.npz", bench.slice(0, 3)))
+
+
+def test_a_joint_that_its_command_does_not_reach_is_named_with_what_to_check(arm, capsys):
+    j = arm.joints.index("wrist_flex")
+    q = np.array(arm["q"].values)
+    noise = np.random.default_rng(0).normal(0, 0.0003, len(q))
+    dead, wanders, swapped, mirrored = (q.copy() for _ in range(4))
+    dead[:, j] = 0.5 + noise
+    wanders[:, j] = 0.5 + 0.2 * np.sin(11 * arm["q"].time) + noise
+    swapped[:, [j, j + 1]] = q[:, [j + 1, j]]
+    mirrored[:, j] = -q[:, j]
+    for name, values, words in (
+        ("dead.npz", dead, ("is told to move by", "enabled", "wired", "swapped")),
+        ("wanders.npz", wanders, ("not as it is told", "enabled", "wired", "swapped")),
+        ("swapped.npz", swapped, ("follows the command of wrist_roll",)),
+        ("mirrored.npz", mirrored, ("mirrors its command",)),
+    ):
+        said = refused(capsys, "arm", wrote(name, arm, q=values))
+        for word in (name, "wrist_flex", *words):
+            assert word in said
+
+
+def test_positions_that_the_model_does_not_allow_are_told_with_both_ranges_and_a_guess(arm, capsys):
+    def shifted(change):
+        out = {}
+        for signal in ("q", "q_cmd"):
+            values = np.array(arm[signal].values)
+            values[:, 2] = change(values[:, 2])  # elbow_flex: about 0.25 to 0.95 rad, allowed -1.69 to 1.69
+            out[signal] = values
+        return out
+
+    for change, guess in ((np.degrees, "degrees"), (lambda q: q + np.pi, "encoder's zero")):
+        said = refused(capsys, "arm", wrote("off.npz", arm, **shifted(change)))
+        assert "elbow_flex was measured at" in said
+        assert "allows -1.69 to 1.69" in said
+        assert guess in said
+
+
+def test_a_model_that_cannot_stand_the_measured_state_is_refused(bench, capsys):
+    text = (MODELS / "bench.xml").read_text()
+    solid = text.replace(
+        'fromto="0 0.010 0 0 -0.002 0" size="0.011"', 'fromto="0 0.030 0 0 -0.002 0" size="0.011" conaffinity="2"'
+    )
+    solid = solid.replace('pos="0 0.0285 0.270"', 'pos="0 0.0285 0.270" contype="2"')
+    Path("solid.xml").write_text(solid)
+    said = refused(capsys, "solid.xml", wrote("log.npz", bench))
+    assert "arm and world" in said
+    assert "inside each other" in said
+    stiff = text.replace('kp="17.8"', 'kp="9e6"').replace("implicitfast", "Euler").replace("-2.94 2.94", "-1e9 1e9")
+    Path("stiff.xml").write_text(stiff.replace('armature="0.028"', 'armature="1e-5"'))
+    said = refused(capsys, "stiff.xml", "log.npz")
+    for words in ("breaks within 1 s", "servo was measured at", "allows -3.14 to 3.14", "sign and unit"):
+        assert words in said
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv", "mcap"])
+def test_a_truncated_file_is_refused_by_name(ending, bench, capsys):
+    file = Path(wrote(f"cut.{ending}", bench))
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert file.name in refused(capsys, "bench", file.name)
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbled"])
+def test_of_a_log_that_is_half_damaged_the_sound_half_is_fitted_and_it_says_so(damage, bench, capsys):
+    half, rng = bench["q"].time > 6.3, np.random.default_rng(0)
+    signals = {}
+    for name in ("q", "q_cmd"):
+        signals[name] = np.array(bench[name].values)
+        signals[name][half] = np.nan if damage == "missing" else rng.normal(0, 100, (half.sum(), 1))
+    found = fitted(capsys, "bench", wrote("half.npz", bench, **signals))
+    (note,) = [w for w in found["warnings"] if "half.npz" in w]
+    used = re.search(r"only 0.0 to ([\d.]+) s of its 12.0 s are used", note)
+    assert used
+    assert 5.0 < float(used[1]) <= 6.3
+    assert found["trusted"]
+    kp = found["parameters"].get("gains.kp/servo") or found["parameters"]["gains.kp/*"]
+    assert kp["value"] == pytest.approx(KP * kp["nominal"], rel=0.1)
+
+
+def test_a_log_that_is_damaged_throughout_is_refused(bench, capsys):
+    noise = np.random.default_rng(0).normal(0, 100, bench["q"].values.shape)
+    assert "jumps as no joint does" in refused(capsys, "bench", wrote("noise.npz", bench, q=noise))
+    assert "(NaN)" in refused(capsys, "bench", wrote("empty.npz", bench, q=np.full(noise.shape, np.nan)))
+
+
+def test_bad_logs_among_good_ones_are_left_out_and_named(bench, capsys):
+    bench = bench.slice(0, 6)
+    good, same = wrote("good.npz", bench), wrote("same.npz", bench)
+    dead = wrote("dead.npz", bench, q=np.zeros(bench["q"].values.shape))
+    Path("cut.npz").write_bytes(Path(good).read_bytes()[:3000])
+    found = fitted(capsys, "bench", "cut.npz", good, dead, same)
+    alone = fitted(capsys, "bench", good, "--out", "alone")
+    assert found["logs"] == [good]
+    assert found["parameters"] == alone["parameters"]
+    for name, why in (("cut.npz", "zip"), (dead, "is told to move"), (same, "same recording as good.npz")):
+        assert any(w.startswith(f"left out {name}") and why in w for w in found["warnings"]), name
+    still = wrote("still.npz", bench, **{k: np.zeros(bench["q"].values.shape) for k in ("q", "q_cmd")})
+    assert "none of the 2 logs can be fitted to; dead.npz" in refused(capsys, "bench", dead, still)
+
+
+def test_a_refusal_leaves_earlier_results_as_they_were_and_says_where_new_ones_are(bench, capsys, monkeypatch):
+    log = wrote("log.npz", bench.slice(0, 6))
+    fitted(capsys, "bench", log)
+    before = {p: p.read_bytes() for p in Path("fit").iterdir()}
+    refused(capsys, "bench", wrote("still.npz", bench, q=np.zeros(bench["q"].values.shape)))
+    assert {p: p.read_bytes() for p in Path("fit").iterdir()} == before
+
+    def stumbles(twin, logs, tick, remember, *rest):
+        remember("a rung", lambda: {"x": 1})
+        raise BadInput("it stumbled")
+
+    monkeypatch.setattr(gapless.identify, "fit", stumbles)
+    said = refused(capsys, "bench", log, "--out", "late")
+    assert "it stumbled" in said
+    assert "late/progress.json" in said
+    assert json.loads(Path("late/progress.json").read_text())["done"] == {"a rung": {"x": 1}}
+
+
+def test_a_temperature_in_the_log_is_in_the_report_and_none_is_not(bench, capsys):
+    some = bench.slice(0, 6)
+    fitted(capsys, "bench", wrote("cold.npz", some))
+    assert "against temperature" not in Path("fit/report.html").read_text().split("<body>")[1]
+    warm = 30 + some["q"].time[:, None]
+    fitted(capsys, "bench", wrote("warm.npz", some, temperature=warm), "--out", "warm")
+    assert "Residual against temperature" in Path("warm/report.html").read_text().split("<body>")[1]
+
+
+def test_help_shows_an_example(capsys):
     with pytest.raises(SystemExit) as caught:
-        main(["fit", "bench", str(tmp_path / "s.npz"), "--out", str(tmp_path / "o")])
-    assert caught.value.code == 2
-    assert "no joint moves" in capsys.readouterr().err
+        main(["fit", "--help"])
+    assert caught.value.code == 0
+    said = capsys.readouterr().out
+    assert "gapless fit arm monday.mcap" in said
+    assert "None" not in said

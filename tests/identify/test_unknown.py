@@ -18,7 +18,7 @@ def part(jacobian: np.ndarray, rng: np.random.Generator, last: int = 1) -> Part:
 def test_an_interval_of_white_noise_is_that_of_linear_regression():
     rng = np.random.default_rng(0)
     jacobian = rng.normal(size=(4000, 3)) * [10.0, 20.0, 30.0]
-    found = belief(SPACE, np.zeros(3), [part(jacobian, rng)], rng)
+    found = belief(SPACE, np.zeros(3), np.zeros((2, 3)), [part(jacobian, rng)], rng)
     exact = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
     np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), exact, rtol=0.35)
 
@@ -26,7 +26,7 @@ def test_an_interval_of_white_noise_is_that_of_linear_regression():
 def test_errors_that_last_widen_it():
     rng = np.random.default_rng(0)
     jacobian = np.repeat(rng.normal(size=(200, 3)), 20, axis=0)
-    short, long = (belief(SPACE, np.zeros(3), [part(jacobian, rng, n)], rng).covariance for n in (1, 20))
+    short, long = (belief(SPACE, np.zeros(3), np.zeros((2, 3)), [part(jacobian, rng, n)], rng).covariance for n in (1, 20))
     assert (np.diag(long) > 5 * np.diag(short)).all()
 
 
@@ -43,3 +43,12 @@ def test_what_only_acts_as_a_sum_is_named_as_one():
 def test_what_no_position_can_tell_is_always_said(electric, words):
     found = free(SPACE, np.eye(3) * 1e-4, electric, position_only=True)
     assert [words in u.meaning for u in found] == [True]
+
+
+def test_halves_that_disagree_widen_it():
+    rng = np.random.default_rng(0)
+    jacobian = rng.normal(size=(4000, 3)) * [10.0, 20.0, 30.0]
+    halves = np.array([[0.0, 0.2, 0.0], [0.0, -0.2, 0.0]])
+    found = belief(SPACE, np.zeros(3), halves, [part(jacobian, rng)], rng)
+    assert np.sqrt(np.diag(found.covariance))[1] == pytest.approx(0.2)
+    assert np.sqrt(np.diag(found.covariance))[[0, 2]].max() < 0.01

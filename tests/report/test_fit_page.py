@@ -1,13 +1,17 @@
 """The report of a fit: a verdict in words, whole in one small file, and drawn by a real browser without a network."""
 
 import copy
+import html
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gapless.report.fit import Trace, page, verdict
+from gapless.identify.score import Trace
+from gapless.report.fit import page, verdict
+from gapless.report.temperature import growth
 from gapless.twin import Twin
 from gapless.worlds import replay
 from gapless.worlds.motion import plan
@@ -70,24 +74,28 @@ def traces(names: tuple[str, ...] = ("one", "two"), seconds: float = 8.0) -> lis
                 delayed=r.command[0],
                 nominal=r.replayed["q"][0, 0],
                 fitted=r.replayed["q"][1, 0],
-                heldout=(time // 2).astype(int) % 2 == 1,
+                heldout=r.replayed["q"][1, 0],
                 dq=np.gradient(q, time, axis=0),
                 load=5 * (r.command[0] - q),
-                temperature=np.full(q.shape, 30.0) + time[:, None],
+                block=4 * seed + (time // 2).astype(np.int64),
             )
         )
     return out
 
 
+def warmed(made: list[Trace]) -> list[Trace]:
+    return [replace(t, temperature=np.full(t.measured.shape, 30.0) + t.time[:, None]) for t in made]
+
+
 @needs_browser
 @pytest.mark.parametrize(("scheme", "paper"), [("0", "rgb(22, 24, 27)"), ("1", "rgb(255, 255, 255)")])
 def test_a_browser_draws_every_plot_by_day_and_by_night_and_runs_nothing_from_a_log(scheme, paper, tmp_path):
-    made = [Trace(**{**vars(t), "joints": (EVIL, *t.joints[1:])}) for t in traces(("one", EVIL))]
+    made = [replace(t, joints=(EVIL, *t.joints[1:])) for t in traces(("one", EVIL))]
     summary = copy.deepcopy(SUMMARY) | {"robot": EVIL, "logs": [EVIL], "provenance": {EVIL: EVIL}, "warnings": [EVIL]}
     summary["parameters"] |= {f"gains.kp/{EVIL}": summary["parameters"]["gains.kp/elbow"] | {"unit": EVIL}}
     summary["undetermined"] += [{"parameters": [EVIL], "meaning": EVIL}]
     file = tmp_path / "fit.html"
-    page(summary, made, file)
+    page(summary, warmed(made), file)
     assert file.stat().st_size < 8e6
     file.write_text(file.read_text().replace("<head>", "<head>" + WATCH, 1) + TELL)
     flags = (f"--blink-settings=preferredColorScheme={scheme}", "--virtual-time-budget=60000", OFFLINE, "--window-size=500,900")
@@ -112,25 +120,66 @@ def test_a_browser_draws_every_plot_by_day_and_by_night_and_runs_nothing_from_a_
 
 
 def test_the_page_says_what_was_fitted_and_what_is_not_known(tmp_path):
-    page(SUMMARY, traces(), tmp_path / "fit.html")
+    made = traces()
+    page(SUMMARY, warmed(made), tmp_path / "fit.html")
     body = (tmp_path / "fit.html").read_text().split("<body>")[1]
     for words in (
-        "Held-out error fell from 0.84 to 0.12 deg (7.0 times); the command alone is 5.6.",
+        "Held-out error fell from 0.84 to 0.12 deg (7.0 times); a pure delay leaves 2.35, the command alone 5.6.",
         "not determined by these logs",
         "at a bound: not to be trusted",
         "0.01 to 9",
         "nothing moved fast",
         "left out",
         "model sha256",
-        "What is left, against temperature",
+        "Residual against angle",
+        "Residual against velocity",
+        "Residual against load",
+        "Residual against time",
+        "Residual against temperature",
     ):
         assert words in body, words
+    page(SUMMARY, made, tmp_path / "cold.html")
+    assert "against temperature" not in (tmp_path / "cold.html").read_text().split("<body>")[1]
+
+
+@needs_browser
+def test_the_first_screen_of_a_phone_says_before_after_baselines_trust_and_what_is_not_known(tmp_path):
+    """400 px wide, in a frame: no window of the browser itself is that narrow."""
+    warned = SUMMARY | {"warnings": ["encoder zeros differ"]}
+    page(warned, traces(), tmp_path / "fit.html")
+    where = "[...document.querySelectorAll('p.verdict, h2, .main-svg')]"
+    tell = f"""<script>const wait = setInterval(() => {{ if (document.body.dataset.drawn) {{ clearInterval(wait);
+      const told = (e) => [e.tagName, e.textContent, e.getBoundingClientRect().bottom, e.getBoundingClientRect().right];
+      parent.document.title = JSON.stringify({{ wide: document.documentElement.scrollWidth, all: {where}.map(told) }});
+      }} }}, 50)</script>"""
+    inside = tmp_path / "inside.html"
+    inside.write_text((tmp_path / "fit.html").read_text() + tell)
+    frame = tmp_path / "frame.html"
+    frame.write_text(f'<iframe src="{inside.name}" width="400" height="850" style="border: 0"></iframe>')
+    flags = ("--allow-file-access-from-files", "--virtual-time-budget=60000", OFFLINE, "--window-size=600,900", "--dump-dom")
+    dom = browse(frame.as_uri(), tmp_path / "profile", *flags)
+    said = json.loads(html.unescape(re.findall("<title>(.*?)</title>", dom, re.S)[0]))
+    assert said["wide"] <= 400
+    texts = {text: bottom for tag, text, bottom, _ in said["all"] if tag != "svg"}
+    (verdict_text,) = [t for t in texts if t.startswith("Held-out error fell")]
+    for words in (
+        "from 0.84 to 0.12 deg",
+        "delay leaves 2.35",
+        "command alone 5.6",
+        "use it, but",
+        "do not tell 1 of 4 parameters",
+    ):
+        assert words in verdict_text
+    assert texts[verdict_text] < 400
+    bars = min(bottom for tag, _, bottom, _ in said["all"] if tag == "svg")
+    assert bars < 850
+    assert all(right <= 400 for tag, _, _, right in said["all"] if tag == "svg")
 
 
 def test_a_fit_that_is_not_to_be_trusted_says_so_first():
-    bad = SUMMARY | {"trusted": False, "warnings": ["the command alone is better."]}
+    bad = SUMMARY | {"trusted": False, "warnings": ["the command alone is better.", "one log was left out"]}
     said = verdict(bad)
-    assert said.text.startswith("Do not use it: the command alone is better.")
+    assert said.text.startswith("Do not use it: the command alone is better. Held-out")
     assert not said.good
     assert verdict(SUMMARY).good
     worse = copy.deepcopy(SUMMARY)
@@ -139,15 +188,24 @@ def test_a_fit_that_is_not_to_be_trusted_says_so_first():
     assert "nothing is known" in verdict({}).text
 
 
-def test_errors_are_those_of_the_held_out_samples():
+def test_errors_are_those_of_held_out_predictions_and_missing_ones_do_not_count(tmp_path):
     n = 100
     flat = np.zeros((n, 1))
-    heldout = np.arange(n) >= 50
-    fitted = np.where(heldout[:, None], np.radians(2.0), np.radians(9.0))
-    fitted[60] = np.nan
-    t = Trace("log", ("a",), np.arange(n) / 10, flat, flat, flat, flat, fitted, heldout, flat, flat)
-    assert t.error("fitted", 0, heldout) == pytest.approx(2.0)
-    assert np.isnan(t.error("fitted", 0, np.zeros(n, dtype=bool)))
+    heldout = np.full((n, 1), np.radians(2.0))
+    heldout[60] = np.nan
+    number = np.zeros(n, dtype=np.int64)
+    t = Trace(
+        "log", ("a",), np.arange(n) / 10, flat, flat + np.nan, flat, flat + np.radians(8), flat, heldout, flat, flat, number
+    )
+    page(SUMMARY, [t], tmp_path / "fit.html")
+    body = (tmp_path / "fit.html").read_text().split("<body>")[1]
+    cells = re.findall("<td[^>]*>(.*?)</td>", body.split("By joint")[1])[:6]
+    assert cells == ["a", "–", "0", "8", "2", "4.0"]
+
+
+def test_logs_of_the_same_file_name_are_told_apart(tmp_path):
+    page(SUMMARY, traces(("monday/log.npz", "tuesday/log.npz"), 4.0), tmp_path / "fit.html")
+    assert "tuesday/log.npz" in (tmp_path / "fit.html").read_text().split("<body>")[1]
 
 
 def test_a_page_is_made_of_little_and_of_much(tmp_path):
@@ -156,6 +214,50 @@ def test_a_page_is_made_of_little_and_of_much(tmp_path):
     rng = np.random.default_rng(0)
     n, joints = 60_000, tuple(f"joint_{i}" for i in range(30))
     noise = rng.standard_normal((n, len(joints)))
-    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 5, np.ones(n, dtype=bool), noise, noise, noise)
+    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 8, np.arange(n) // 1000, noise)
     page(SUMMARY, [much] * 3, tmp_path / "much.html")
     assert (tmp_path / "much.html").stat().st_size < 8e6
+
+
+def simulated(rng: np.random.Generator, slope: float, memory: float, speed: float = 0.0) -> dict[str, np.ndarray]:
+    """60 stretches of a drive that warms up, in which the error's size wanders; it grows with temperature, and with speed."""
+    warm = 30 + np.round(np.cumsum(rng.normal(0.3, 0.3, 60)))
+    wander = np.zeros(60)
+    for i in range(1, 60):
+        wander[i] = memory * wander[i - 1] + rng.normal() * np.sqrt(1 - memory**2)
+    fast = np.exp(speed * (warm - 30) + 0.1 * rng.normal(size=60))
+    size = fast * np.exp(0.3 * wander + slope * (warm - 30))
+    each = {"temperature": warm, "speed": fast, "stretch": np.arange(60)}
+    return {k: np.repeat(v, 20) for k, v in each.items()} | {"error": np.repeat(size, 20) * rng.normal(size=1200)}
+
+
+def test_growth_with_temperature_is_found_where_there_is_one_and_seldom_where_there_is_none():
+    rng = np.random.default_rng(0)
+    assert sum(growth(**simulated(rng, 0.1, 0.3)) is not None for _ in range(50)) >= 45
+    for memory in (0.0, 0.5):
+        assert sum(growth(**simulated(rng, 0.0, memory)) is not None for _ in range(200)) <= 8
+    # what is faster as it warms up is worse for that reason
+    assert sum(growth(**simulated(rng, 0.0, 0.3, speed=0.1)) is not None for _ in range(100)) <= 4
+
+
+def test_growth_says_from_where_to_where():
+    warm = np.repeat(np.linspace(30, 50, 30), 20)
+    rng = np.random.default_rng(1)
+    error = 0.01 * (warm / 30) ** 2 * rng.normal(size=600)
+    found = growth(error, warm, rng.uniform(0.5, 1, 600), np.repeat(np.arange(30), 20))
+    assert found is not None
+    assert found.cold == pytest.approx(33.1, abs=0.2)
+    assert found.hot == pytest.approx(46.9, abs=0.2)
+    assert found.cold_error == pytest.approx(0.0122, rel=0.15)
+    assert found.hot_error == pytest.approx(0.0244, rel=0.15)
+    assert growth(error[:120], warm[:120], warm[:120], np.arange(120) // 20) is None  # six stretches say nothing
+
+
+def test_a_joint_that_gets_worse_as_it_warms_up_is_named(tmp_path):
+    (t,) = traces(("one",), 30.0)
+    t = replace(t, block=(t.time // 1).astype(np.int64))
+    size = np.radians(0.02) * np.exp(t.time / 10)
+    off = size[:, None] * np.random.default_rng(0).normal(size=t.measured.shape)
+    page(SUMMARY, warmed([replace(t, heldout=t.measured + off)]), tmp_path / "fit.html")
+    body = (tmp_path / "fit.html").read_text().split("<body>")[1]
+    assert f"{t.joints[0]}: the error grows with temperature" in body

@@ -9,10 +9,19 @@ def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import excite, export, fit, inspect, replay, robots, standin
+    from gapless.cli import excite, export, fit, gap, inspect, replay, robots, standin
 
     app = tyro.extras.SubcommandApp()
-    for command in (robots.robots, inspect.inspect, replay.replay, fit.fit, excite.excite, export.export, standin.standin):
+    for command in (
+        robots.robots,
+        inspect.inspect,
+        replay.replay,
+        gap.gap,
+        fit.fit,
+        excite.excite,
+        export.export,
+        standin.standin,
+    ):
         app.command(command)
     try:
         app.cli(
@@ -24,6 +33,9 @@ def main(argv: list[str] | None = None) -> None:
     except BadInput as error:
         print(f"gapless: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)
     except OSError as error:
         if error.filename is None:  # not about a file that was named
             raise

@@ -7,78 +7,101 @@ import tyro
 
 if TYPE_CHECKING:
     from gapless.identify import Fit
+    from gapless.logs import Log, Mapping
+    from gapless.twin import Twin
 
 
 def fit(
-    model: Annotated[str, tyro.conf.Positional],
-    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG...")],
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")],
+    logs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG...", help_behavior_hint="(required)")],
     *,
-    mapping: Annotated[str | None, tyro.conf.arg(metavar="NAME|TOML")] = None,
-    kp: float | None = None,
-    kd: float | None = None,
-    fix: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...")] = (),
-    in_air: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    mapping: Annotated[str | None, tyro.conf.arg(metavar="NAME|TOML", help_behavior_hint="")] = None,
+    kp: Annotated[float | None, tyro.conf.arg(metavar="NM/RAD", help_behavior_hint="")] = None,
+    kd: Annotated[float | None, tyro.conf.arg(metavar="NMS/RAD", help_behavior_hint="")] = None,
+    fix: Annotated[
+        tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
+    ] = (),
+    in_air: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
+    signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve"] = "least-squares",
-    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("fit"),
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
 ) -> None:
-    """Fit a model to logs: drive, delay, the friction that each actuator needs, links where torque is commanded, a table.
+    """Fit a model to logs: find the drives' gains, delay and friction, and say what the logs do not tell.
 
-    For example `gapless fit go2.xml inair.npz --mapping go2_inair --out fitted`. The folder gets twin.xml (plain MJCF),
-    belief.json, fit.json and report.html. Each half of the logs is predicted by a fit to the other, to choose the model and
-    to judge it. Ctrl-C keeps the best so far, and --resume goes on.
+    For example:
+
+    gapless fit arm monday.mcap tuesday.mcap --out fitted
+
+    gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5"
+
+    The folder gets twin.xml (plain MJCF), belief.json, fit.json and report.html.
+
+    Each half of the logs is predicted by a fit to the other half: that error chooses the model and judges it.
+
+    Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
     Args:
-        model: A built-in robot, a path to an MJCF or URDF file, or menagerie:NAME.
+        model: A built-in robot, an MJCF or URDF file, or menagerie:NAME.
         logs: Files, SAGE or LeRobot folders, or folders of logs.
         mapping: What the files cannot say: so101, go2_inair, double_pendulum, xl330, simple_pendulum, or a TOML file.
-        kp: Proportional gain of all drives [Nm/rad], for a model that takes torque and a robot that takes positions.
-        kd: Derivative gain of all drives [Nms/rad].
-        fix: Parameters that are known, such as "gains.kp/*=14.5"; they are not fitted.
-        in_air: The floating base is held fixed.
-        method: evolve goes on with CMA-ES in the full model after least squares; it takes minutes.
-        resume: Go on with what the folder has of an earlier run.
+        kp: Proportional gain of all drives, for a model that takes torque and a robot that takes positions.
+        kd: Derivative gain of all drives.
+        fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5".
+        in_air: The floating base was held fixed.
+        signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
+        method: evolve goes on with CMA-ES in the full model, for minutes.
+        resume: Go on with what DIR has of an earlier run.
         out: Folder for the results.
         json: Print JSON instead of tables.
     """
+    from dataclasses import replace
+
     import numpy as np
     from rich.console import Console
 
     from gapless.cli.given import drive, log_paths
     from gapless.errors import BadInput
     from gapless.identify import fit as identify
+    from gapless.identify.door import admit
     from gapless.identify.memory import Memory, key_of
-    from gapless.logs import load_mapping, read
+    from gapless.logs import load_mapping
+    from gapless.report.fit import page
     from gapless.robots import load
     from gapless.twin import Twin
     from gapless.twin.belief import save
     from gapless.twin.mechanisms import Friction
-    from gapless.worlds.sense import imu_of
 
-    known = _known(fix)
+    stated = _pairs(fix)
     robot = load(model)
     paths = log_paths(logs)
-    stated = load_mapping(mapping) if mapping else None
-    read_logs = [read(path, stated) for path in paths]
+    read, left_out = _read(paths, load_mapping(mapping) if mapping else None)
     compiled = robot.spec.copy().compile()
     limits = np.abs(compiled.actuator_ctrlrange[compiled.actuator_ctrllimited.astype(bool)])
     stall = float(limits.max()) if limits.size else 1.0
-    twin = Twin.load(robot, add=[Friction(full=True), *drive(kp, kd, read_logs[0], stall)], in_air=in_air)
-    if imu_of(twin.model) is not None:
-        raise BadInput(
-            f"{twin.name} has a floating base, and only a base that is held can be fitted so far: hang it up (--in-air)"
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    words = [model, str(mapping), str(kp), str(kd), str(sorted(known.items())), str(in_air), method]
+    first = next(iter(read.values()))
+    twin = Twin.load(robot, add=[Friction(full=True), *drive(kp, kd, first, stall)], in_air=in_air)
+    known = _known(stated, twin, {"gains.kp": kp, "gains.kd": kd})
+    admitted = admit(twin, list(read.values()))
+    left_out += admitted.refused.values()
+    used = [str(list(read)[i]) for i in admitted.places]
+    words = [model, str(mapping), str(kp), str(kd), str(sorted(known.items())), str(in_air), method, *signals]
     memory = Memory.open(out / "progress.json", key_of(paths, words), resume)
+    out.mkdir(parents=True, exist_ok=True)
     with Console(stderr=True).status("reading", spinner="dots") as status:
-        found = identify(twin, read_logs, lambda text: status.update(text), memory, known, method == "evolve")
+        try:
+            found = identify(twin, admitted.logs, lambda text: status.update(text), memory, known, method == "evolve", signals)
+        except BadInput as error:
+            kept = f"; what was computed until then is in {memory.path}, for --resume" if memory.done else ""
+            raise BadInput(f"{error}{kept}") from None
+    found = replace(found, warnings=[*found.warnings, *(f"left out {why}" for why in left_out), *admitted.notes])
     found.twin.save(out / "twin.xml", found.values)
     save(found.belief, out / "belief.json")
-    summary = _summary(found, [str(p) for p in paths])
+    hashes = {path: log.provenance.sha256 for path, log in zip(used, admitted.logs, strict=True)}
+    summary = _summary(found, used) | {"left_out": left_out, "provenance": {"model": model, "fixed": known, "sha256": hashes}}
     _write_json(out / "fit.json", summary)
-    _report(found, summary, out / "report.html")
+    page(_plain(summary), found.traces, out / "report.html")
     if json:
         import json as text
 
@@ -87,23 +110,55 @@ def fit(
         _print(found, summary, out)
 
 
-def _known(fix: tuple[str, ...]) -> dict[str, float]:
-    """Name=value pairs."""
+def _read(paths: "list[Path]", mapping: "Mapping | None") -> "tuple[dict[Path, Log], list[str]]":
+    """The logs that can be read, and why the others cannot; one that does not exist was mistyped."""
+    from gapless.errors import BadInput
+    from gapless.logs import read
+
+    logs, refused = {}, []
+    for path in paths:
+        try:
+            logs[path] = read(path, mapping)
+        except BadInput as error:
+            if len(paths) == 1 or not path.exists():
+                raise
+            refused.append(str(error))
+    if not logs:
+        raise BadInput(f"none of the {len(paths)} logs can be read; {refused[0]}")
+    return logs, refused
+
+
+def _pairs(fix: tuple[tuple[str, ...], ...]) -> list[tuple[str, float]]:
+    """Name and value, as they were stated."""
     from gapless.errors import BadInput
 
-    out: dict[str, float] = {}
-    for pair in fix:
-        name, equals, value = pair.rpartition("=")
+    out = []
+    for pair in (p for several in fix for p in several):
+        name, _, value = pair.rpartition("=")
         try:
             number = float(value)
         except ValueError:
             number = float("nan")
-        if not equals or number != number:
+        if not name or number != number:
             raise BadInput(f"--fix {pair}: expected NAME=NUMBER, such as gains.kp/*=14.5")
-        if out.get(name, number) != number:
-            raise BadInput(f"--fix {name}: two different values, {out[name]:g} and {number:g}")
-        out[name] = number
+        out.append((name, number))
     return out
+
+
+def _known(stated: list[tuple[str, float]], twin: "Twin", gains: dict[str, float | None]) -> dict[str, float]:
+    """Values by the full names of parameters; BadInput where one is given two."""
+    from gapless.errors import BadInput
+
+    out: dict[str, tuple[float, str]] = {}
+    for pattern, value in stated:
+        for name in twin.space.fix({pattern: value}).fixed:
+            before, by = out.setdefault(name, (value, pattern))
+            if before != value:
+                raise BadInput(f"--fix gives {name} two values, {before:g} ({by}) and {value:g} ({pattern}): state one")
+            gain = gains.get(name.partition("/")[0])
+            if gain is not None and gain != value:
+                raise BadInput(f"{name} is {gain:g} by --{name[6:8]} and {value:g} by --fix {pattern}: state one")
+    return {name: value for name, (value, _) in out.items()}
 
 
 def _summary(found: "Fit", paths: list[str]) -> dict[str, Any]:
@@ -125,6 +180,7 @@ def _summary(found: "Fit", paths: list[str]) -> dict[str, Any]:
             "high": float(high[i]),
             "nominal": p.nominal,
             "unit": p.unit,
+            "shared_by": list(p.members),
             "identified": bool(spread[i] < 1.0),
             "at_bound": bool(values[i] - p.low < width or p.high - values[i] < width),
         }
@@ -144,50 +200,42 @@ def _summary(found: "Fit", paths: list[str]) -> dict[str, Any]:
     }
 
 
-def _report(found: "Fit", summary: dict[str, Any], path: Path) -> None:
-    import numpy as np
-
-    from gapless.report.fit import Trace, page
-
-    traces = [
-        Trace(
-            Path(t.name).name, t.joints, t.time, t.measured, t.command, t.delayed, t.nominal, t.heldout,
-            np.ones(len(t.time), dtype=bool), t.dq, t.load,
-        )
-        for t in found.traces
-    ]  # fmt: skip
-    page(_plain(summary), traces, path)
-
-
 def _print(found: "Fit", summary: dict[str, Any], out: Path) -> None:
     import numpy as np
+    from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    ladder = Table(title="Which model does it need? Held-out error; from `full model` on together, before each joint alone")
+    from gapless.report.fit import verdict
+
+    console = Console(highlight=False)
+    ladder = Table(title="Which causes the model needs, by held-out error", title_justify="left", box=box.SIMPLE)
     for heading, justify in (("rung", "left"), ("error (deg)", "right"), ("gain", "right"), ("", "left")):
         ladder.add_column(heading, justify=justify)  # type: ignore[arg-type]
-    for r in found.ladder:
+    for i, r in enumerate(found.ladder):
         gain = f"{100 * r.gain:.0f} ± {100 * r.error:.0f} %" if r.gain or r.error else ""
-        ladder.add_row(r.name, f"{np.degrees(r.heldout):.3f}", gain, "climbed" if r.climbed else "[dim]left out[/dim]")
+        taken = "climbed" if r.climbed else "left out"
+        ladder.add_row(
+            escape(r.name), f"{np.degrees(r.heldout):.3f}", gain, taken if i else "", style="" if r.climbed else "dim"
+        )
     console.print(ladder)
-    errors = Table(title="Error in the full model (deg), mean over joints")
+    errors = Table(title="Error in the full model (deg), mean over joints", title_justify="left", box=box.SIMPLE)
     for heading in ("", "command", "best delay", "as given", "fitted"):
         errors.add_column(heading, justify="right" if heading else "left")
     for name, e in (("held out", found.heldout), ("all", found.train)):
         errors.add_row(name, *(f"{np.degrees(v):.3f}" if np.isfinite(v) else "-" for v in vars(e).values()))
     console.print(errors)
+    said = verdict(_plain(summary))
+    console.print(f"[bold {'green' if said.good else 'red'}]{escape(said.text)}[/]")
     for u in found.undetermined[:5]:
         names = ", ".join(u.parameters[:4]) + (" ..." if len(u.parameters) > 4 else "")
-        console.print(f"[yellow]not known[/yellow] {names}: {u.meaning}")
+        console.print(f"[yellow]not known[/yellow] {escape(names)}: {escape(u.meaning)}")
     if len(found.undetermined) > 5:
         console.print(f"[yellow]not known[/yellow] {len(found.undetermined) - 5} more in report.html")
     for w in found.warnings:
-        console.print(f"[yellow]note[/yellow] {w}")
-    if not found.trusted:
-        console.print("[red]do not use this fit[/red]")
-    console.print(f"{found.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html in {out}")
+        console.print(f"[yellow]note[/yellow] {escape(w)}")
+    console.print(f"{found.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html in {out}", markup=False)
 
 
 def _plain(x: Any) -> Any:

@@ -96,7 +96,7 @@ def course(twin: Twin, log: Log, end: float | None = None) -> Course:
 def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array]:
     """Inertia, load, gravity and gravity's slope of every joint; see `Course`. Shape of each: (samples, joints)."""
     model = copy.copy(twin.model)
-    for field in (model.dof_damping, model.dof_frictionloss, model.dof_armature, model.jnt_stiffness):
+    for field in (model.dof_damping, model.dof_frictionloss, model.jnt_stiffness):
         field[:] = 0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data = mujoco.MjData(model)
@@ -107,8 +107,9 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Ar
         data.qpos[places], data.qvel[dofs], data.qacc[dofs] = q[k], dq[k], ddq[k]
         mujoco.mj_inverse(model, data)
         mujoco.mj_fullM(model, data, full)
-        inertia[k] = full[dofs, dofs]
-        load[k] = data.qfrc_inverse[dofs] - inertia[k] * ddq[k]
+        whole = full[dofs, dofs]
+        inertia[k] = whole - model.dof_armature[dofs]
+        load[k] = data.qfrc_inverse[dofs] - whole * ddq[k]
         data.qvel[dofs] = data.qacc[dofs] = 0.0
         mujoco.mj_inverse(model, data)
         gravity[k] = data.qfrc_inverse[dofs]

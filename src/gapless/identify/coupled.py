@@ -1,7 +1,8 @@
 """Fits in the full model: windows of the logs, each started from the measured state, all columns and windows in one batch.
 
 For what truly couples: accelerations of the other joints, link inertia, contact. Joints of different kinematic trees cannot
-affect each other, and neither can the encoder zeros of different logs, so their columns share simulations.
+affect each other, nor can the encoder zeros of different logs or the starts of different windows, so their columns share
+simulations.
 """
 
 from __future__ import annotations
@@ -14,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.errors import BadInput
+from gapless.identify.alone import soft
 from gapless.identify.joint import BLOCK
-from gapless.identify.ladder import soft
 from gapless.identify.solve import Colouring, colouring, least_squares, slopes
 from gapless.identify.unknown import Part
 from gapless.logs import Log
 from gapless.twin import Space, Twin
-from gapless.twin.mechanism import is_position_servo
+from gapless.twin.mechanism import base_joint, is_position_servo
 from gapless.twin.space import Array
 from gapless.worlds import Replayer
+from gapless.worlds.replay import BASE
 
 ZERO = 0.02  # rad: how far an encoder's zero may differ from log to log, as a scaled unit
-SERVO_WINDOW, TORQUE_WINDOW = 2.0, 0.5  # s: a robot without position loops drifts away from any measurement
+HELD_WINDOW, FREE_WINDOW = 2.0, 0.5  # s: what no position loop or no frame holds drifts away from any measurement
+OFF_HEIGHT, OFF_SPEED = 0.003, 0.03  # m, m/s: how wrong legs and IMU are about where a floating base starts
 ROBUST = 3.0  # times the typical error of a joint: beyond it errors count less than their square
 STRIDE = 200.0  # Hz: samples closer than this tell nothing more
-SMALLEST = 1e-4  # rad: no encoder of a robot sees less
+SMALLEST = 1e-4  # rad, Nm, m: no sensor of a robot sees less
+PRIOR = 3.0  # scaled units
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,25 @@ class Windows:
     """Index of each replayer's log."""
     window: float
     """[s]"""
+    signals: tuple[str, ...] = ("q",)
+    """What is compared."""
 
-    def errors(self, values: Array) -> list[Array]:
-        """Replayed minus measured positions, NaN where there is no sample; by log. Shape: (k, windows, samples, joints).
+    @cached_property
+    def trees(self) -> NDArray[np.int64]:
+        """The kinematic tree that each column of the errors belongs to; -1 for the base's, which everything moves."""
+        own = [int(self.twin.model.dof_treeid[d.dof]) for d in self.twin.drives]
+        return np.array([t for s in self.signals for t in ([-1] * 3 if s in BASE else own)], dtype=np.int64)
 
-        values: over the twin's space, (k, parameters), or by log, (logs, k, parameters).
+    def errors(self, values: Array, shifts: Sequence[Array] | None = None) -> list[Array]:
+        """Replayed minus measured, signal after signal, NaN where there is no sample; by log.
+
+        values: over the twin's space, (k, parameters), or by log, (logs, k, parameters). shifts: see `Replayer`, by log.
+        Shape of each: (k, windows, samples, columns).
         """
         out = []
         for i, replayer in enumerate(self.replayers):
-            error = replayer(values[i] if values.ndim == 3 else values).error("q")
+            result = replayer(values[i] if values.ndim == 3 else values, shift=None if shifts is None else shifts[i])
+            error = np.concatenate([result.error(s) for s in self.signals], axis=3)
             error[np.broadcast_to(np.isnan(replayer.time)[None, :, :, None], error.shape)] = np.nan
             out.append(error[:, :, :: _every(replayer)])
         return out
@@ -63,6 +77,7 @@ def windows(
     most: int = 0,
     starts: Sequence[Array] | None = None,
     length: float | None = None,
+    signals: tuple[str, ...] = ("q",),
 ) -> Windows:
     """Cut logs into windows.
 
@@ -74,9 +89,10 @@ def windows(
         most: at most so many windows of all logs, evenly spread; 0 for all.
         starts: when windows start instead, by log [s].
         length: of the windows instead of the usual one [s]; as long as the logs, they run free.
+        signals: what is compared: q, dq, tau, and a floating base's quat, gyro, base_pos, base_vel; every log must have them.
     """
-    servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
-    length = length or (SERVO_WINDOW if servo else TORQUE_WINDOW)
+    holds = base_joint(twin.model) is None and all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    length = length or (HELD_WINDOW if holds else FREE_WINDOW)
     begins: list[Array] = []
     for i, log in enumerate(logs):
         clock = log["q"].time
@@ -100,12 +116,17 @@ def windows(
         begins = [b[p] for b, p in zip(begins, parts, strict=True)]
     used = [i for i, b in enumerate(begins) if len(b)]
     made = tuple(Replayer(twin, logs[i], window=length, starts=begins[i]) for i in used)
-    return Windows(twin, made, np.array(used, dtype=np.int64), length)
+    for signal in signals:
+        lacks = next((r.log for r in made if signal not in r.columns), None)
+        if lacks is not None:
+            has = ", ".join(made[0].columns)
+            raise BadInput(f"{lacks.provenance.source or 'a log'}: no {signal} of every joint to fit to (it has {has})")
+    return Windows(twin, made, np.array(used, dtype=np.int64), length, signals)
 
 
 @dataclass(frozen=True)
 class Objective:
-    """Weighted errors of windows as a function of some parameters, and of each log's own encoder zeros where asked for."""
+    """Weighted errors of windows as a function of parameters, of each log's own encoder zeros, and of where windows begin."""
 
     data: Windows
     space: Space
@@ -113,8 +134,10 @@ class Objective:
     base: Array
     """Everything, over the twin's space; the fit starts here."""
     size: Array
-    """Typical error of each joint [rad]: residuals count in units of it."""
+    """Typical error of each column: residuals count in units of it."""
     zeros: bool = False
+    begins: bool = False
+    """Whether height and velocity of a floating base at the start of each window are free too, since they were not measured."""
 
     @cached_property
     def _shapes(self) -> list[tuple[int, int]]:
@@ -122,32 +145,41 @@ class Objective:
         return [(len(r.starts), len(range(0, r.time.shape[1], _every(r)))) for r in self.data.replayers]
 
     @cached_property
-    def _at(self) -> list[int]:
-        return [self.data.twin.space.names.index(n) for n in self.space.names]
+    def _at(self) -> tuple[list[int], list[int]]:
+        """Columns of `space`, and where they go in the twin's; a tied one goes to several places."""
+        names = self.data.twin.space.names
+        pairs = [(i, names.index(m)) for i, p in enumerate(self.space.parameters) for m in p.members or (p.name,)]
+        return [i for i, _ in pairs], [j for _, j in pairs]
 
     @cached_property
-    def _extra(self) -> int:
-        return len(self.data.replayers) * len(self.data.twin.joints) if self.zeros else 0
+    def _extra(self) -> tuple[int, int]:
+        """How many zeros, and how many numbers for where windows begin."""
+        joints, windows = len(self.data.twin.joints), sum(w for w, _ in self._shapes)
+        return len(self.data.replayers) * joints * self.zeros, 4 * windows * self.begins
 
     @cached_property
     def start(self) -> Array:
-        return np.concatenate([self.space.to_scaled(self.space.clip(self.base[self._at])), np.zeros(self._extra)])
+        take, put = self._at
+        values = np.empty(len(self.space))
+        values[take] = self.base[put]
+        return np.concatenate([self.space.to_scaled(self.space.clip(values)), np.zeros(sum(self._extra))])
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        far = np.full(self._extra, 5.0)
+        far = np.full(sum(self._extra), 5.0)
         low, high = self.space.to_scaled(self.space.low), self.space.to_scaled(self.space.high)
         return np.concatenate([low, -far]), np.concatenate([high, far])
 
     def values(self, x: Array) -> Array:
         """Over the twin's space, without the zeros of single logs. x: (k, ...); shape: (k, parameters)."""
         out = np.tile(self.base, (len(x), 1))
-        out[:, self._at] = self.space.clip(self.space.from_scaled(x[:, : len(self.space)]))
+        take, put = self._at
+        out[:, put] = self.space.clip(self.space.from_scaled(x[:, : len(self.space)]))[:, take]
         return out
 
     def own_zeros(self, x: Array) -> dict[int, Array]:
         """Log to the zeros of its encoders [rad]."""
-        own = ZERO * x[len(self.space) :].reshape(-1, len(self.data.twin.joints))
+        own = ZERO * x[len(self.space) : len(self.space) + self._extra[0]].reshape(-1, len(self.data.twin.joints))
         return {int(self.data.log_of[i]): z for i, z in enumerate(own)}
 
     def __call__(self, x: Array) -> Array:
@@ -156,37 +188,70 @@ class Objective:
         full = np.tile(self.values(x), (logs, 1, 1))
         if self.zeros:
             offsets = [twin.space.names.index(f"offset.encoder/{j}") for j in twin.joints]
-            own = ZERO * x[:, len(self.space) :].reshape(len(x), logs, len(twin.joints))
+            own = ZERO * x[:, len(self.space) : len(self.space) + self._extra[0]].reshape(len(x), logs, len(twin.joints))
             full[:, :, offsets] += np.swapaxes(own, 0, 1)
-        flat = [np.nan_to_num(e / self.size).reshape(len(x), -1) for e in self.data.errors(twin.space.clip(full))]
+        errors = self.data.errors(twin.space.clip(full), self._shifts(x) if self.begins else None)
+        flat = [np.nan_to_num(e / self.size).reshape(len(x), -1) for e in errors]
         return soft(np.clip(np.concatenate(flat, axis=1), -1e3, 1e3), ROBUST)
+
+    def _shifts(self, x: Array) -> list[Array]:
+        """How far off each window starts, by log. Shape of each: (k, windows, 2, nv)."""
+        model = self.data.twin.model
+        joint = base_joint(model)
+        assert joint is not None
+        dof = int(model.jnt_dofadr[joint])
+        own = x[:, len(x[0]) - self._extra[1] :].reshape(len(x), -1, 4)
+        out = []
+        for w, _ in self._shapes:
+            shift = np.zeros((len(x), w, 2, model.nv))
+            shift[:, :, 0, dof + 2] = OFF_HEIGHT * own[:, :w, 0]
+            shift[:, :, 1, dof : dof + 3] = OFF_SPEED * own[:, :w, 1:]
+            own = own[:, w:]
+            out.append(shift)
+        return out
+
+    @cached_property
+    def prior(self) -> Array:
+        """Standard deviation of each number in scaled units: wide for what is asked for, narrow for where windows begin."""
+        zeros, begins = self._extra
+        return np.concatenate([np.full(len(self.space) + zeros, PRIOR), np.ones(begins)])
 
     @cached_property
     def coloured(self) -> Colouring:
-        """Joints of different trees, and zeros of different logs, share simulations."""
-        twin = self.data.twin
-        joints, logs = len(twin.joints), len(self._shapes)
-        joint_of = np.concatenate([np.tile(np.arange(joints), w * s) for w, s in self._shapes])
-        log_of = np.repeat(np.arange(logs), [w * s * joints for w, s in self._shapes])
-        tree = np.array([twin.model.dof_treeid[d.dof] for d in twin.drives])
-        affects = [_reach(twin, p.members or (p.name,), tree)[joint_of] for p in self.space.parameters]
+        """Joints of different trees, zeros of different logs, and starts of different windows share simulations."""
+        twin, trees = self.data.twin, self.data.trees
+        columns, logs = len(trees), len(self._shapes)
+        tree_of = np.concatenate([np.tile(trees, w * s) for w, s in self._shapes])
+        log_of = np.repeat(np.arange(logs), [w * s * columns for w, s in self._shapes])
+        affects = [_reach(twin, p.members or (p.name,), tree_of) for p in self.space.parameters]
         for i in range(logs if self.zeros else 0):
-            affects += [(log_of == i) & (tree == tree[j])[joint_of] for j in range(joints)]
+            affects += [(log_of == i) & ((tree_of == twin.model.dof_treeid[d.dof]) | (tree_of < 0)) for d in twin.drives]
+        for w in range(self._extra[1] // 4):
+            affects += [self._window_of == w] * 4
         return colouring(np.array(affects))
 
-    def part(self, x: Array) -> Part:
-        """The residuals and their slopes there."""
-        jacobian = slopes(self, x, *self.bounds, self.coloured)[:, : len(self.space)]
-        joints = len(self.data.twin.joints)
+    @cached_property
+    def _window_of(self) -> NDArray[np.int64]:
+        """The window of each residual."""
         count = np.cumsum([0] + [w for w, _ in self._shapes])
-        block = [np.repeat(np.arange(w) + count[i], s * joints) for i, (w, s) in enumerate(self._shapes)]
-        return Part(self.space.names, self(x[None])[0], jacobian, np.concatenate(block), joints)
+        columns = len(self.data.trees)
+        return np.concatenate([np.repeat(np.arange(w) + count[i], s * columns) for i, (w, s) in enumerate(self._shapes)])
+
+    def part(self, x: Array) -> Part:
+        """The residuals and their slopes there, less what other zeros and starts of windows could do instead."""
+        every = slopes(self, x, *self.bounds, self.coloured)
+        residual, own, others = self(x[None])[0], every[:, : len(self.space)], every[:, len(self.space) :]
+        if others.size:
+            size = float(residual @ residual) / max(len(residual), 1)
+            prior = size * np.diag(1 / self.prior[len(self.space) :] ** 2) + 1e-12 * np.eye(others.shape[1])
+            own = own - others @ np.linalg.solve(others.T @ others + prior, others.T @ own)
+        return Part(self.space.names, residual, own, self._window_of, len(self.data.trees))
 
 
-def solve(objective: Objective, iterations: int = 8, prior: float = 3.0) -> Array:
-    """Minimise it; scaled parameters, then zeros."""
+def solve(objective: Objective, iterations: int = 8, tolerance: float = 1e-2) -> Array:
+    """Minimise it; scaled parameters, then zeros, then where windows begin."""
     low, high = objective.bounds
-    return least_squares(objective, objective.start, low, high, prior, iterations, 1e-2, objective.coloured).x
+    return least_squares(objective, objective.start, low, high, objective.prior, iterations, tolerance, objective.coloured).x
 
 
 def evolve(objective: Objective, seconds: float = 60.0, seed: int = 1) -> Array:
@@ -209,7 +274,7 @@ def evolve(objective: Objective, seconds: float = 60.0, seed: int = 1) -> Array:
 
 
 def typical(data: Windows, values: Array) -> Array:
-    """Typical error of each joint, large ones left aside [rad]. Shape: (joints,)."""
+    """Typical error of each column, large ones left aside. Shape: (columns,)."""
     flat = np.concatenate([e.reshape(-1, e.shape[-1]) for e in data.errors(values[None])])
     return np.asarray(np.maximum(1.5 * np.nanmedian(np.abs(flat), axis=0), SMALLEST))
 
@@ -218,15 +283,15 @@ def _every(replayer: Replayer) -> int:
     return max(1, round(replayer.log.rate("q") / STRIDE))
 
 
-def _reach(twin: Twin, names: Sequence[str], tree: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which joints a parameter can move: those of its own kinematic tree; all for what has no place. Shape: (joints,)."""
-    out = np.zeros(len(tree), dtype=bool)
+def _reach(twin: Twin, names: Sequence[str], trees: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which errors a parameter can move: those of its own kinematic tree and of the base; all for what has no place."""
+    out = trees < 0
     for name in names:
         _, _, place = name.partition("/")
         if place in twin.joints:
-            out |= tree == tree[twin.joints.index(place)]
+            out |= trees == twin.model.dof_treeid[twin.drives[twin.joints.index(place)].dof]
         elif place:
-            out |= tree == twin.model.body_treeid[twin.model.body(place).id]
+            out |= trees == twin.model.body_treeid[twin.model.body(place).id]
         else:
             out[:] = True
     return out

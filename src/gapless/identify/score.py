@@ -12,7 +12,7 @@ from gapless.identify.along import Course
 from gapless.identify.joint import BLOCK, WINDOW
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.mechanism import is_position_servo
+from gapless.twin.mechanism import base_joint, is_position_servo
 from gapless.twin.space import Array
 from gapless.worlds import Replayer
 
@@ -53,6 +53,8 @@ class Trace:
     """Gravity and coupling [Nm]."""
     block: NDArray[np.int64]
     """Number of the block that a sample belongs to, over all logs."""
+    temperature: Array | None = None
+    """Of each joint [°C], NaN where it has no sensor; None if the log has none."""
 
     def error(self, prediction: str) -> Array:
         """A prediction minus what was measured. Shape: (samples, joints)."""
@@ -83,14 +85,14 @@ def traces(
         seconds: of each log.
         zeros: encoder zeros of single logs, by their number [rad].
     """
-    servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    holds = base_joint(twin.model) is None and all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
     offsets = [twin.space.names.index(f"offset.encoder/{j}") for j in twin.joints] if zeros else []
     out = []
     for i, (log, first, end) in enumerate(zip(logs, firsts, [*firsts[1:], len(kept)], strict=True)):
         vectors = np.stack([twin.space.nominal, values, *halves])
         if i in zeros:
             vectors[1:, offsets] += zeros[i]
-        result = Replayer(twin, log, window=None if servo else WINDOW, end=seconds)(twin.space.clip(vectors))
+        result = Replayer(twin, log, window=None if holds else WINDOW, end=seconds)(twin.space.clip(vectors))
         flat = (result.starts[:, None] + result.time).ravel()
         seen = np.isfinite(flat) & np.isfinite(result.measured["q"]).all(axis=2).ravel()
         measured = result.measured["q"].reshape(-1, len(result.joints))[seen]
@@ -114,6 +116,7 @@ def traces(
                 _at(time, courses[i], "dq"),
                 _at(time, courses[i], "load"),
                 block,
+                _temperature(log, result.joints, flat[seen]),
             )
         )
     return out
@@ -142,6 +145,14 @@ def _at(time: Array, c: Course, field: str) -> Array:
     """A field of a course at other times since its start. Shape: (samples, joints)."""
     grid = c.period * np.arange(len(c.q))
     return np.stack([np.interp(time, grid, column) for column in getattr(c, field).T], axis=1)
+
+
+def _temperature(log: Log, joints: Sequence[str], times: Array) -> Array | None:
+    """Of each joint [°C]. Shape: (samples, joints)."""
+    if "temperature" not in log:
+        return None
+    measured, columns = log.at("temperature", times), log["temperature"].columns
+    return np.column_stack([measured[:, columns.index(j)] if j in columns else np.full(len(times), np.nan) for j in joints])
 
 
 def _delayed(log: Log, joints: Sequence[str], times: Array, measured: Array) -> Array:

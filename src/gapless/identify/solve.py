@@ -79,7 +79,7 @@ def least_squares(
     weight = np.broadcast_to(1 / np.asarray(prior, float) ** 2, (k,))
     r = residuals(x[None])[0]
     damping, width = 1e-2, 0
-    for _ in range(iterations):
+    for _ in range(iterations if r.any() else 0):  # nothing to fit to, or nothing left to gain
         size = float(r @ r) / max(len(r), 1)  # of a typical squared residual now: the prior counts as one of those
         best = float(r @ r) + size * float(weight @ (x - anchor) ** 2)
         jacobian = slopes(residuals, x, low, high, coloured, r, WIDER[width])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from gapless.twin.space import Array
 PRIOR = 5.0  # scaled units: as weak as the fit's own
 LOOSE = 1.0  # scaled units: a standard deviation above this leaves a real mismatch possible either way
 TOGETHER = 0.35  # share of the largest component from which a parameter counts as part of a free direction
+ELSEWHERE = 0.5  # scaled units: half a real mismatch
 DRAWS = 200  # of the bootstrap
 ADVICE = {
     "armature.inertia": "faster motion with sharp reversals shows it",
@@ -56,10 +57,18 @@ class Unknown:
     meaning: str
 
 
-def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Generator) -> Gaussian:
+def belief(space: Space, centre: Array, halves: Array, parts: Sequence[Part], rng: np.random.Generator) -> Gaussian:
     """A Gaussian over a space.
 
-    The covariance is that of independent errors, widened by how long errors last, and to what a bootstrap over blocks shows.
+    The covariance is that of independent errors, widened by how long errors last, to what a bootstrap over blocks shows, and to
+    how far the fits to either half of the logs are apart: what no model explains, fits differently each time.
+
+    Args:
+        space: what was fitted.
+        centre: scaled.
+        halves: the same from either half. Shape: (2, parameters).
+        parts: the ends of the fits.
+        rng: for the bootstrap.
     """
     from scipy.stats import t as student
 
@@ -95,6 +104,10 @@ def belief(space: Space, centre: Array, parts: Sequence[Part], rng: np.random.Ge
         covariance = covariance * np.outer(wider, wider)
     if len(blocks) > 1:  # few independent blocks tell little about the spread: Student's distribution instead of the normal one
         covariance = covariance * (float(student.ppf(0.95, len(blocks) - 1)) / 1.645) ** 2
+    usual = np.sqrt(np.diag(covariance))
+    # each half has twice the variance of the whole, and their difference four times
+    apart = np.minimum(np.maximum(np.abs(halves[0] - halves[1]) / 2 / usual, 1.0), PRIOR / np.minimum(usual, PRIOR))
+    covariance = covariance * np.outer(apart, apart)
     return Gaussian(space, centre, (covariance + covariance.T) / 2)
 
 
@@ -134,6 +147,20 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
         kinds = {p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))}
         words = "fitted to positions: joints without gravity load share one free scale of kp, damping, friction and armature"
         out.append(Unknown(tuple(sorted(kinds)), f"{words}; fix kp, add a known mass, or log torque"))
+    return out
+
+
+def elsewhere(belief: Gaussian, rivals: Sequence[tuple[tuple[str, ...], Array, Array]]) -> list[Unknown]:
+    """Parameters that another start of the fit put elsewhere, outside of their intervals, at no worse an error."""
+    space, spread = belief.space, 1.645 * np.sqrt(np.diag(belief.covariance))
+    out = []
+    for names, here, there in rivals:
+        for name, a, b in zip(names, here, there, strict=True):
+            i = space.names.index(name)
+            if abs(b - a) > max(float(spread[i]), ELSEWHERE):
+                other = replace(space, parameters=space.parameters[i : i + 1])
+                low, high = sorted(float(other.clip(other.from_scaled([x]))[0]) for x in (a, b))
+                out.append(Unknown((name,), f"from another start it fits as well: {name} may be {low:.3g} or {high:.3g}"))
     return out
 
 

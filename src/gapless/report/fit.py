@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.identify.score import Trace
 from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line, write
+from gapless.report.temperature import growth
 
 Array = NDArray[np.float64]
 
@@ -20,38 +22,15 @@ MOST_POINTS = 500  # of a line; a plot is not wider in pixels
 MOST_DOTS = 400  # of a cloud
 BINS = 12
 BASELINES = {"command": "command", "delay": "best delay", "nominal": "as given", "fit": "fitted"}
+PREDICTIONS = ("command", "delayed", "nominal", "heldout")
+"""The same in a trace."""
 
 
-@dataclass(frozen=True)
-class Trace:
-    """One log beside what the twin made of it, before and after; angles in rad."""
-
-    name: str
-    joints: tuple[str, ...]
-    time: Array
-    """Shape: (n,); of all others but `heldout`: (n, joints)."""
-    measured: Array
-    command: Array
-    delayed: Array
-    """The command, as late as fits best."""
-    nominal: Array
-    fitted: Array
-    heldout: NDArray[np.bool_]
-    """Samples that were not fitted to. Shape: (n,)."""
-    dq: Array
-    load: Array
-    """Torque of the drive [Nm]."""
-    temperature: Array | None = None
-    """In degrees Celsius."""
-
-    def error(self, of: str, joint: int, where: NDArray[Any]) -> float:
-        """Root mean square error of `command`, `delayed`, `nominal` or `fitted` in some rows [deg]; NaN if there are none."""
-        off = (getattr(self, of)[:, joint] - self.measured[:, joint])[where]
-        off = off[np.isfinite(off)]
-        return math.degrees(float(np.sqrt(np.mean(off**2)))) if len(off) else math.nan
-
-
-def page(summary: Mapping[str, Any], traces: Sequence[Trace], path: str | os.PathLike[str]) -> None:
+def page(
+    summary: Mapping[str, Any],
+    traces: Sequence[Trace],
+    path: str | os.PathLike[str],
+) -> None:
     """Write the report of a fit to an HTML file.
 
     Args:
@@ -59,35 +38,73 @@ def page(summary: Mapping[str, Any], traces: Sequence[Trace], path: str | os.Pat
         traces: one for each log, all of the same joints in the same order.
         path: the file.
     """
+    names = _names(traces)
     sections = [
         _baselines(summary),
-        *_by_joint(traces),
-        _overlays(traces, "A typical stretch of each joint", lambda errors: np.argsort(errors)[len(errors) // 2]),
-        _overlays(traces, "The worst stretch of each joint", np.argmax),
+        _trust(summary),
+        _unknown(summary),
+        *_by_joint(traces, names),
+        _overlays(traces, names, "A typical stretch of each joint", lambda errors: np.argsort(errors)[len(errors) // 2]),
+        _overlays(traces, names, "The worst stretch of each joint", np.argmax),
         _ladder(summary),
         *_parameters(summary),
-        _unknown(summary),
         *_residuals(traces),
+        _warm(traces),
         _provenance(summary),
     ]
     write(path, f"Fit of {summary.get('robot') or 'a robot'}", verdict(summary), [s for s in sections if s])
 
 
 def verdict(summary: Mapping[str, Any]) -> Verdict:
-    """The fit in a sentence."""
+    """The fit in a few sentences: before and after beside the baselines, whether to trust it, and what is not known."""
     held = _degrees(summary, "heldout")
-    before, after, command = held.get("nominal"), held.get("fit"), held.get("command")
+    before, after = held.get("nominal"), held.get("fit")
     if before is None or after is None:
         text = "No part of the logs was held out, so nothing is known about how well the fit predicts."
-    else:
-        text = f"Held-out error fell from {before:.2g} to {after:.2g} deg ({before / max(after, 1e-9):.1f} times)"
-        if after >= before:
-            text = f"Held-out error did not fall: {before:.2g} deg as given, {after:.2g} fitted"
-        text += f"; the command alone is {command:.2g}." if command is not None else "."
-    if summary.get("trusted", True):
-        return Verdict(text, good=after is not None)
-    reasons = "; ".join(str(w).rstrip(". ") for w in summary.get("warnings") or ["it does not beat the baselines"])
-    return Verdict(f"Do not use it: {reasons}. {text}", good=False)
+        return Verdict(text, good=False)
+    text = f"Held-out error fell from {before:.3g} to {after:.3g} deg ({before / max(after, 1e-9):.1f} times)"
+    if after >= before:
+        text = f"Held-out error did not fall: {before:.3g} deg as given, {after:.3g} fitted"
+    others = [
+        f"{name} {held[k]:.3g}" for k, name in (("delay", "a pure delay leaves"), ("command", "the command alone")) if k in held
+    ]
+    text += f"; {', '.join(others)}." if others else "."
+    if not summary.get("trusted", True):
+        reason = str((summary.get("warnings") or ["it does not beat the baselines"])[0]).rstrip(". ")
+        return Verdict(f"Do not use it: {reason}. {text}", good=False)
+    notes = len(summary.get("warnings") or [])
+    use = "It beats every baseline, so use it" + (f", but read the note{'s' * (notes > 1)} below." if notes else ".")
+    return Verdict(f"{text} {use} {unknown(summary)}", good=True)
+
+
+def unknown(summary: Mapping[str, Any]) -> str:
+    """How much the logs leave open, in a sentence."""
+    parameters: Mapping[str, Mapping[str, Any]] = summary.get("parameters") or {}
+    loose = sum(not p.get("identified", True) for p in parameters.values())
+    stuck = sum(bool(p.get("at_bound")) for p in parameters.values())
+    shared = len(summary.get("undetermined") or [])
+    said = [f"{loose} of {len(parameters)} parameters"] if loose else []
+    said += [f"{shared} combination{'s' * (shared > 1)} of parameters"] if shared else []
+    text = f"The logs do not tell {' and '.join(said)}." if said else "The logs tell all of its parameters."
+    return text + (f" {stuck} at a bound: not to be trusted." if stuck else "")
+
+
+def _names(traces: Sequence[Trace]) -> list[str]:
+    """What to call the logs: by their file names where these differ."""
+    short = [Path(t.name).name for t in traces]
+    return short if len(set(short)) == len(short) else [t.name for t in traces]
+
+
+def _off(trace: Trace, of: str, joint: int, rows: Any = slice(None)) -> Array:
+    """A prediction of one joint minus what was measured, in some rows [rad]."""
+    return np.asarray(getattr(trace, of)[rows, joint] - trace.measured[rows, joint])
+
+
+def _error(trace: Trace, of: str, joint: int, rows: Any = slice(None)) -> float:
+    """Root mean square error of a prediction of one joint in some rows [deg]; NaN if there is none."""
+    off = _off(trace, of, joint, rows)
+    off = off[np.isfinite(off)]
+    return math.degrees(float(np.sqrt(np.mean(off**2)))) if len(off) else math.nan
 
 
 def _degrees(summary: Mapping[str, Any], part: str) -> dict[str, float]:
@@ -109,63 +126,67 @@ def _baselines(summary: Mapping[str, Any]) -> Section:
         "marker": {"color": [RED if k == "fit" else GREY for k, _ in there]},
     }
     most = max([v for _, v in there], default=1.0)
-    plot = Plot("mean over joints [deg]", [bars], {"xaxis": {"range": [0, 1.15 * most]}}, height=170)
-    warnings = [f"Warning: {w}" for w in summary.get("warnings") or []]
-    said = "Root mean square error of joint positions where the fit did not look, in the full model, free-running."
-    return Section("Does it predict?", [said, *warnings], plots=[plot] if there else [])
+    plot = Plot("held out, mean over joints [deg]", [bars], {"xaxis": {"range": [0, 1.15 * most]}}, height=150)
+    said = "Root mean square error of joint positions where the fit did not look, in the full model."
+    return Section("Does it predict?", said, plots=[plot] if there else [])
 
 
-def _by_joint(traces: Sequence[Trace]) -> Iterator[Section]:
+def _trust(summary: Mapping[str, Any]) -> Section | None:
+    """Whether to use the fit, and what to know before."""
+    if not summary.get("errors"):
+        return None
+    warnings = [f"– {w}" for w in summary.get("warnings") or []]
+    first = "It beats the model as given, the command and a pure delay on data that it was not fitted to"
+    first += ". Know this before you use it:" if warnings else ", and nothing in the logs speaks against it."
+    return Section("Can it be trusted?", [first if summary.get("trusted", True) else "No, and this is why:", *warnings])
+
+
+def _by_joint(traces: Sequence[Trace], names: Sequence[str]) -> Iterator[Section]:
     """Before and after, by joint, and by motion if there are several."""
     if not traces:
         return
     joints = traces[0].joints
-    kinds = dict(zip(BASELINES, ("command", "delayed", "nominal", "fitted"), strict=True))
     rows = []
     for j, joint in enumerate(joints):
-        errors = [_pooled(traces, of, j) for of in kinds.values()]
+        errors = [_pooled(traces, of, j) for of in PREDICTIONS]
         better = errors[2] / errors[3] if errors[3] > 0 else math.nan
-        rows.append([joint, *map(_short, errors), f"{better:.1f} times" if math.isfinite(better) else "–"])
-    yield Section("By joint", "Held-out error [deg].", Table(("joint", *BASELINES.values(), "as given / fitted"), rows))
+        rows.append([joint, *map(_short, errors), f"{better:.1f}" if math.isfinite(better) else "–"])
+    said = "Held-out error [deg], and the ratio of as given to fitted."
+    yield Section("By joint", said, Table(("joint", *BASELINES.values(), "ratio"), rows))
     if len(traces) < 2:
         return
-    after = np.array([[t.error("fitted", j, _shown(t)) for j in range(len(joints))] for t in traces])
+    after = np.array([[_error(t, "heldout", j) for j in range(len(joints))] for t in traces])
     most = float(np.nanmax(after, initial=1e-9))
     cells: list[list[str | Cell]] = []
-    for t, left in zip(traces, after, strict=True):
-        before = [_short(t.error("nominal", j, _shown(t))) for j in range(len(joints))]
+    for name, t, left in zip(names, traces, after, strict=True):
+        before = [_short(_error(t, "nominal", j)) for j in range(len(joints))]
         tints = np.nan_to_num(left / most).tolist()
-        cells.append([t.name, *(Cell(f"{b} → {_short(a)}", tint) for b, a, tint in zip(before, left, tints, strict=True))])
+        cells.append([name, *(Cell(f"{b} → {_short(a)}", tint) for b, a, tint in zip(before, left, tints, strict=True))])
     said = "Held-out error [deg], as given → fitted; the redder, the more is left."
     yield Section("By motion and joint", said, Table(("motion", *joints), cells))
 
 
-def _shown(trace: Trace) -> NDArray[np.bool_]:
-    """The held-out samples, or all where none is."""
-    return trace.heldout if trace.heldout.any() else np.ones(len(trace.time), dtype=bool)
-
-
 def _pooled(traces: Sequence[Trace], of: str, joint: int) -> float:
     """Root mean square error over all traces [deg]."""
-    counted = [(t.error(of, joint, _shown(t)), int(_shown(t).sum())) for t in traces]
+    counted = [(_error(t, of, joint), len(t.time)) for t in traces]
     counted = [(e, n) for e, n in counted if math.isfinite(e)]
     return math.sqrt(sum(n * e**2 for e, n in counted) / sum(n for _, n in counted)) if counted else math.nan
 
 
-def _overlays(traces: Sequence[Trace], title: str, choose: Callable[[Array], Any]) -> Section | None:
+def _overlays(traces: Sequence[Trace], names: Sequence[str], title: str, choose: Callable[[Array], Any]) -> Section | None:
     """One stretch of each joint: what was measured beside the command, before and after."""
-    stretches = [(t, rows) for t in traces for rows in _stretches(t)]
+    stretches = [(name, t, rows) for name, t in zip(names, traces, strict=True) for rows in _stretches(t)]
     plots = []
     for j, joint in enumerate(traces[0].joints if traces else ()):
-        errors = np.array([t.error("fitted", j, rows) for t, rows in stretches])
+        errors = np.array([_error(t, "heldout", j, rows) for _, t, rows in stretches])
         order = np.flatnonzero(np.isfinite(errors))
         if not len(order):
             continue
         at = order[int(choose(errors[order]))]
-        t, rows = stretches[at]
+        name, t, rows = stretches[at]
         rows = rows[:: max(1, -(-len(rows) // MOST_POINTS))]
         command, measured, nominal, fitted = (
-            np.degrees(getattr(t, k)[rows, j]) for k in ("command", "measured", "nominal", "fitted")
+            np.degrees(getattr(t, k)[rows, j]) for k in ("command", "measured", "nominal", "heldout")
         )
         time = t.time[rows]
         lines = [
@@ -179,9 +200,9 @@ def _overlays(traces: Sequence[Trace], title: str, choose: Callable[[Array], Any
         layout = {
             "xaxis": {"title": {"text": "s"}, "anchor": "y2"},
             "yaxis": {"title": {"text": "deg"}, "domain": [0.42, 1]},
-            "yaxis2": {"title": {"text": "error"}, "domain": [0, 0.32], "nticks": 4, "zeroline": True},
+            "yaxis2": {"title": {"text": "error"}, "domain": [0, 0.32], "nticks": 5, "zeroline": True},
         }
-        where = f" in {t.name}" if len(traces) > 1 else ""
+        where = f" in {name}" if len(traces) > 1 else ""
         plots.append(Plot(f"{joint}{where}: {_short(errors[at])} deg left", lines, layout, height=250))
     legend = (("measured", BLUE), ("command", GREY), ("as given", ORANGE), ("fitted", RED))
     said = f"{WINDOW:g} s, and below it the errors: simulated minus measured."
@@ -189,26 +210,29 @@ def _overlays(traces: Sequence[Trace], title: str, choose: Callable[[Array], Any
 
 
 def _stretches(trace: Trace) -> Iterator[NDArray[np.int64]]:
-    """Rows of each `WINDOW` of a trace that has held-out samples; a short rest at the end belongs to the window before."""
+    """Rows of each `WINDOW` of a trace; a short rest at the end belongs to the window before."""
     if not len(trace.time):
         return
     since = trace.time - trace.time[0]
     number = np.minimum(since // WINDOW, max(0, round(since[-1] / WINDOW) - 1))
     for k in np.unique(number):
         rows = np.flatnonzero(number == k)
-        if len(rows) > 1 and _shown(trace)[rows].any():
+        if len(rows) > 1:
             yield rows
 
 
 def _ladder(summary: Mapping[str, Any]) -> Section | None:
     rungs = summary.get("ladder") or []
     rows = []
-    for r in rungs:
+    for i, r in enumerate(rungs):
         gain = f"{100 * r['gain']:.0f} ± {100 * r['error']:.0f} %" if r.get("gain") or r.get("error") else "–"
         error = r.get("heldout")
         shown = "–" if error is None else _short(math.degrees(error))
-        rows.append([str(r["name"]), "climbed" if r.get("climbed") else "left out", shown, gain])
-    said = "Each rung adds a cause to the drive's model, and is climbed if the held-out error falls by more than chance."
+        taken = "climbed" if r.get("climbed") else "left out"
+        rows.append([str(r["name"]), taken if i else "", shown, gain])
+    said = ["Each rung adds a cause to the model, and is climbed if the held-out error falls by more than chance."]
+    if any(str(r["name"]).startswith("full model") for r in rungs):
+        said.append("Errors are those of joints alone before the full model, and of the whole robot from there on.")
     head = ("rung", "", "held-out error [deg]", "gain")
     return Section("Which model does the actuator need?", said, Table(head, rows, words=2)) if rows else None
 
@@ -264,7 +288,7 @@ def _intervals(quantity: str, members: Sequence[tuple[str, Mapping[str, Any]]]) 
         "xaxis": {"range": [low - pad, high + pad], "title": {"text": _plain(unit)}},
         "yaxis": {
             "tickvals": rows.tolist(),
-            "ticktext": [_plain(of) for of, _ in members],
+            "ticktext": ["all" if of == "*" else _plain(of) for of, _ in members],
             "range": [len(members) - 0.5, -0.5],
             "nticks": len(members),
         },
@@ -284,44 +308,77 @@ def _unknown(summary: Mapping[str, Any]) -> Section | None:
         names = [str(n) for n in each.get("parameters") or []]
         many = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         rows.append([str(each.get("meaning") or ""), many])
-    said = "Directions in which the parameters can move without the logs noticing."
-    return Section("What the logs do not say", said, Table(("meaning", "parameters"), rows, words=2)) if rows else None
+    said = ["The parameters can move in these directions without the logs noticing." if rows else unknown(summary)]
+    table = Table(("what", "parameters"), rows, words=2) if rows else None
+    return Section("What is not known", said, table) if summary.get("parameters") else None
 
 
 def _residuals(traces: Sequence[Trace]) -> Iterator[Section]:
-    """The error of the fit against what it may depend on: whatever bends here, no parameter explains."""
-    against = {
+    """The held-out error against what it may depend on: whatever bends here, no parameter explains."""
+    against: dict[str, Callable[[Trace], Array]] = {
         "angle [deg]": lambda t: np.degrees(t.measured),
         "velocity [rad/s]": lambda t: t.dq,
         "load [Nm]": lambda t: t.load,
         "time [s]": lambda t: np.repeat((t.time - t.time[0])[:, None], len(t.joints), axis=1),
-        "temperature [°C]": lambda t: t.temperature,
     }
+    there = [t for t in traces if len(t.time)]
     for label, get in against.items():
-        there = [t for t in traces if len(t.time) and get(t) is not None]
-        plots = []
-        for j, joint in enumerate(there[0].joints if there else ()):
-            x = np.concatenate([get(t)[:, j] for t in there])
-            y = np.degrees(np.concatenate([t.fitted[:, j] - t.measured[:, j] for t in there]))
-            seen = np.isfinite(x) & np.isfinite(y)
-            if seen.sum() > 2 * BINS:
-                plots.append(_residual(joint, label, x[seen], y[seen]))
+        plots = list(_clouds(there, [get(t) for t in there], label))
         if plots:
             said = "Fitted minus measured [deg]; the line is the mean. Where it bends, a cause is missing."
             legend = (("samples", BLUE), ("mean", RED))
-            yield Section(f"What is left, against {label.partition(' [')[0]}", said, legend=legend, plots=plots, narrow=True)
+            yield Section(f"Residual against {label.partition(' [')[0]}", said, legend=legend, plots=plots, narrow=True)
 
 
-def _residual(joint: str, label: str, x: Array, y: Array) -> Plot:
-    order = np.argsort(x, kind="stable")
-    bins = [b for b in np.array_split(order, BINS) if len(b)]
+def _warm(traces: Sequence[Trace]) -> Section | None:
+    """The size of the held-out error against temperature; nothing if none was logged."""
+    both = [(t, t.temperature) for t in traces if t.temperature is not None and len(t.time)]
+    there, degrees = [t for t, _ in both], [c for _, c in both]
+    plots = list(_clouds(there, degrees, "temperature [°C]", np.abs))
+    if not plots:
+        return None
+    said = []
+    errors, speeds, block = [t.error("heldout") for t in there], [t.dq for t in there], np.concatenate([t.block for t in there])
+    for j, joint in enumerate(there[0].joints):
+        error, degree, speed = (np.concatenate([x[:, j] for x in xs]) for xs in (errors, degrees, speeds))
+        found = growth(error, degree, speed, block, len(there[0].joints))
+        if found:
+            cold, hot = (math.degrees(e) for e in (found.cold_error, found.hot_error))
+            said.append(
+                f"{joint}: the error grows with temperature, from {cold:.2g} deg at {found.cold:.0f} °C to {hot:.2g} deg at "
+                f"{found.hot:.0f} °C (by chance with a probability of {found.p:.1g}, speed allowed for): friction and winding "
+                "resistance change as a drive warms up, so record it as warm as it will work."
+            )
+    if not said:
+        said = ["No joint's error grows with its temperature by more than chance, speed allowed for."]
+    said.append("Size of fitted minus measured [deg]; the line is the mean.")
+    legend = (("samples", BLUE), ("mean", RED))
+    return Section("Residual against temperature", said, legend=legend, plots=plots, narrow=True)
+
+
+def _clouds(
+    traces: Sequence[Trace], xs: Sequence[Array], label: str, shown: Callable[[Array], Array] = lambda y: y
+) -> Iterator[Plot]:
+    """The held-out error of each joint against something of shape (samples, joints) in each trace."""
+    for j, joint in enumerate(traces[0].joints if traces else ()):
+        x = np.concatenate([each[:, j] for each in xs])
+        y = shown(np.degrees(np.concatenate([_off(t, "heldout", j) for t in traces])))
+        seen = np.isfinite(x) & np.isfinite(y)
+        if seen.sum() > 2 * BINS:
+            yield _cloud(joint, label, x[seen], y[seen])
+
+
+def _cloud(joint: str, label: str, x: Array, y: Array) -> Plot:
+    number = np.searchsorted(np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)))[1:-1], x, side="right")
+    bins = [np.flatnonzero(number == k) for k in np.unique(number)]
     thin = np.arange(len(x))[:: max(1, -(-len(x) // MOST_DOTS))]
-    most = float(np.quantile(np.abs(y), 0.99)) or 1.0
+    most = 1.1 * float(np.quantile(np.abs(y), 0.99)) or 1.0
     data = [
         dots(x[thin], y[thin], BLUE, 3, 0.35),
         line([x[b].mean() for b in bins], [y[b].mean() for b in bins], RED, 2),
     ]
-    layout = {"xaxis": {"title": {"text": label}}, "yaxis": {"range": [-1.1 * most, 1.1 * most], "zeroline": True}}
+    low = -most if y.min() < 0 else 0.0
+    layout = {"xaxis": {"title": {"text": label}}, "yaxis": {"range": [low, most], "zeroline": True}}
     return Plot(joint, data, layout, height=150)
 
 

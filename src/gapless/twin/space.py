@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -181,14 +181,17 @@ class Space:
         """
         space = self
         for pattern in patterns:
-            hits = space.match(pattern)
-            group = [p for p in space.parameters if p.name in hits]
-            if len({p.quantity for p in group}) > 1:
-                raise BadInput(f"cannot tie {pattern!r}: it matches different quantities ({group[0].name}, {group[-1].name})")
-            tied = _tied(pattern, group)
-            rest = [p for p in space.parameters if p.name not in hits[1:]]
-            space = Space(tuple(tied if p.name == hits[0] else p for p in rest), space.fixed)
+            space = space.join(pattern, space.match(pattern))
         return space
+
+    def join(self, name: str, members: Sequence[str]) -> Space:
+        """One value of a name of its own for all of the parameters that are listed; see `tie`."""
+        group = [p for p in self.parameters if p.name in members]
+        if len({p.quantity for p in group}) > 1:
+            raise BadInput(f"cannot tie {name!r}: it matches different quantities ({group[0].name}, {group[-1].name})")
+        tied = _tied(name, group)
+        rest = [p for p in self.parameters if p.name not in members or p is group[0]]
+        return Space(tuple(tied if p is group[0] else p for p in rest), self.fixed)
 
     def spread(self, values: ArrayLike) -> dict[str, Array]:
         """Twin parameter names to their columns, ties and fixed values resolved. Shape of each: (n,)."""

@@ -134,12 +134,19 @@ class Twin:
         )
 
     def plus(self, *mechanisms: Mechanism, centre: Mapping[str, float] | None = None) -> Twin:
-        """The same twin with more mechanisms installed, and friction's angles counted from a centre [rad] by joint."""
+        """The same twin with more mechanisms installed, and friction's angles counted from a centre [rad] by joint.
+
+        A motor with more to it takes the place of a plain one.
+        """
         spec = self.spec.copy()
+        poses = prepare.take_keyframes(spec)
         for mechanism in mechanisms:
             mechanism.install(spec)
+        prepare.put_keyframes(spec, poses)
         callback.recentre(spec, centre or {})
-        model, every = spec.compile(), (*self.mechanisms, *mechanisms)
+        motor = next((m for m in mechanisms if isinstance(m, Motor)), None)
+        kept = [motor if motor is not None and m == Motor() else m for m in self.mechanisms]
+        model, every = spec.compile(), (*kept, *(m for m in mechanisms if m is not motor or motor not in kept))
         return dataclasses.replace(self, spec=spec, model=model, mechanisms=every, bound=tuple(m.bind(model) for m in every))
 
     @property

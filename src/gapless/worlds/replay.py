@@ -154,8 +154,11 @@ class Replayer:
                 self.command[..., j] = log.at("q_cmd", when.ravel())[:, log["q_cmd"].columns.index(name)].reshape(when.shape)
         self.command[np.isnan(self.time)] = np.nan
 
-    def __call__(self, values: ArrayLike, space: Space | None = None) -> Replay:
-        """Replay for vectors of parameters (k, parameters) over a space of the twin's (its own unless given)."""
+    def __call__(self, values: ArrayLike, space: Space | None = None, shift: Array | None = None) -> Replay:
+        """Replay for vectors of parameters (k, parameters) over a space of the twin's (its own unless given).
+
+        shift: how far off windows start from the measured state, in position and in velocity, (k, windows, 2, nv).
+        """
         twin = self.twin
         full = twin.expand(np.atleast_2d(np.asarray(values, float)), twin.space if space is None else space)
         twin.space.check(full)
@@ -164,6 +167,8 @@ class Replayer:
         worlds = self._fresh(k * w)
         self._write(worlds, full[vector], window, 0, np.arange(k * w))
         self._start(worlds, window)
+        if shift is not None:
+            _shift(worlds, shift.reshape(k * w, 2, -1))
         out, failed = self._run(worlds, full[vector], window)
         shape = (k, w, self.time.shape[1])
         return Replay(
@@ -306,6 +311,15 @@ class Replayer:
     def _age(self, worlds: Worlds) -> Array:
         """How old the reading of each joint is when it is logged [s]. Shape: (n, joints)."""
         return np.asarray(worlds.path["path.observation"] + worlds.path["path.skew"][:, None] * np.arange(len(self.joints)))
+
+
+def _shift(worlds: Worlds, shift: Array) -> None:
+    """Move worlds off the state they are in. shift: positions and velocities in the tangent space, (n, 2, nv)."""
+    model, qpos = worlds.twin.model, worlds.qpos.copy()
+    for i in np.flatnonzero(shift[:, 0].any(axis=1)):
+        mujoco.mj_integratePos(model, qpos[i], shift[i, 0], 1.0)
+    worlds.qpos[:] = qpos
+    worlds.qvel[:] = worlds.qvel + shift[:, 1]
 
 
 @dataclass(frozen=True)

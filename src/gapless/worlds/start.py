@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ SPAN, ORDER = 0.06, 2
 """Length [s] and polynomial order of the zero-phase filter that estimates velocity."""
 TRUST = 0.25
 """Samples by which a logged velocity may lag behind the positions and still be used."""
+DEEPEST = 0.02  # m: by which the softest floor gives way
+LOCKED = 1e6  # kg m2: rotor inertia of a joint that does not move
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,8 @@ def _fill(at: Array, time: Array, values: Array) -> Array:
 def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
     """Fill in a floating base's pose and velocity, in place: logged, or estimated from IMU and legs.
 
-    Not logged: the height that puts the lowest point of the robot on the floor, and the velocity that keeps the feet on the
-    floor where they are (leg odometry). qpos: (k, nq), with joints already filled in; qvel: (k, nv); path: of those worlds.
+    Not logged: the height at which the floor carries the robot, and the velocity that keeps the feet on the floor where they
+    are (leg odometry). qpos: (k, nq), with joints already filled in; qvel: (k, nv); path: of those worlds.
     """
     imu = imu_of(twin.model)
     if imu is None:
@@ -125,8 +128,11 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
     if "gyro" in log:
         qvel[:, dof + 3 : dof + 6] = from_imu("gyro", log.at("gyro", times), path, imu)
     model, data = twin.model, mujoco.MjData(twin.model)
-    feet = _feet(model)
-    for row in range(len(times)):
+    # worlds that differ in their parameters mostly start from the same measurement
+    rows = np.column_stack([times, qpos, qvel])
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    feet = _feet(model) if not {"base_pos", "base_vel"} <= set(log.signals) else np.zeros(0, dtype=np.int64)
+    for row in first:
         if "base_pos" in log:
             qpos[row, at : at + 3] = log.at("base_pos", times[row : row + 1])[0]
         else:
@@ -138,6 +144,31 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
             qvel[row, dof : dof + 3] = log.at("base_vel", times[row : row + 1])[0]
         else:
             qvel[row, dof : dof + 3] = _odometry(model, data, qpos[row], qvel[row], feet, dof)
+    if "base_pos" not in log:
+        _sink(model, qpos, first, at + 2, dof + 2)
+    qpos[:], qvel[:] = qpos[first[same]], qvel[first[same]]
+
+
+def _sink(model: mujoco.MjModel, qpos: Array, rows: NDArray[np.int64], height: int, dof: int) -> None:
+    """Lower robots that just touch the floor until it carries their weight: contacts are soft, and without load they drop.
+
+    Bisection on the vertical acceleration of the robot, its joints made too heavy to move.
+    """
+    model = copy.copy(model)
+    others = np.ones(model.nv, dtype=bool)
+    others[dof - 2 : dof + 4] = False
+    model.dof_armature[others] = LOCKED
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    data = mujoco.MjData(model)
+    for row in rows:
+        high = qpos[row, height]
+        low = high - DEEPEST
+        for _ in range(12):
+            data.qpos[:], data.qvel[:] = qpos[row], 0.0
+            data.qpos[height] = middle = (low + high) / 2
+            mujoco.mj_forward(model, data)
+            low, high = (middle, high) if data.qacc[dof] > 0 else (low, middle)
+        qpos[row, height] = (low + high) / 2
 
 
 def _odometry(model: mujoco.MjModel, data: mujoco.MjData, qpos: Array, qvel: Array, feet: NDArray[np.int64], dof: int) -> Array:

@@ -1,0 +1,177 @@
+"""Fits of hypotheses, many at a time: what the tolerances alone explain, and what each cause explains beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.explain.box import boxed
+from gapless.explain.contest import Contest, Fit
+from gapless.twin.space import Array
+
+GRID = (-3.0, -1.0, 1.0, 3.0)  # scaled starts
+FAR = {"gains.kp": (-9.0, -6.0), "gains.kd": (-6.0, 6.0)}  # scaled: -9 is a gain that is 40 times too high in the model
+SMALL = 0.3  # scaled: a start that the bounds have brought nearer to nominal than this is none
+RADII = (2.0, 0.5)  # scaled units: how far a cause may move in one step
+FINALISTS = 6  # causes that are fitted after the screening
+CLOSE = 1.5  # times the smallest left: hypotheses that are fitted to the end
+OUTLIER = 5.0  # floors, or times 1.5 of what is typical of a worse fit (of a normal distribution: its standard deviation)
+HOPELESS = 20.0  # times enough: tolerances that leave as much will not explain it with better slopes either
+DONE = 1.05  # times what is left after a step: less progress ends a fit
+
+
+def tolerances(contest: Contest, base: Fit, rounds: int = 3) -> Fit:
+    """The best that numbers within their tolerances can do beside the causes of a fit, which stay where they are."""
+    fit = base
+    for _ in range(rounds):
+        full = step(contest, fit, None, 0.0)
+        best = min(moved(contest, [(fit, fit.x + share * full) for share in (1.0, 0.5)]), key=lambda f: f.left)
+        if best.left * DONE > fit.left:
+            return min(fit, best, key=lambda f: f.left)
+        fit = best
+    return fit
+
+
+def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fit]:
+    """What the tolerances explain, iterated until little is left or nothing more is gained."""
+    fit = tolerances(contest, nominal)
+    for _ in range(3 if fit.left < HOPELESS * enough else 0):
+        contest, fit = relinearised(contest, fit)
+        before, fit = fit, tolerances(contest, fit)
+        if fit.left < 0.8 * enough or fit.left > 0.8 * before.left:
+            break
+    return contest, fit
+
+
+def relinearised(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
+    """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
+    typical = float(np.median(np.abs(fit.residual)))
+    contest = replace(contest, outlier=max(OUTLIER, OUTLIER * 1.5 * typical))
+    return linearised(contest, moved(contest, [(fit, fit.x)])[0], contest.coupled)
+
+
+def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[Contest, Fit]:
+    """The same with slopes taken where the fit is."""
+    arena = contest.arena(fit.causes) or ""
+    own = [i for i in range(len(contest.variables)) if contest.has(arena, i)]
+    slopes = np.zeros((len(fit.residual), len(contest.variables)))
+    slopes[:, own] = contest.slopes_of([(arena, fit.x, fit.residual, own)], affects)[0]
+    return replace(contest, slopes=slopes), fit
+
+
+def step(contest: Contest, fit: Fit, own: Array | None, radius: float, rest: bool = True) -> Array:
+    """A step of the linearised problem: causes within a radius, everything else (unless it rests) within its tolerance.
+
+    own: slopes of the causes' numbers where the fit is; those of the contest unless given.
+    """
+    free = contest.numbers(fit.causes)
+    low, high = (b.copy() for b in contest.box)
+    low[free], high[free] = (b[free] for b in contest.reach)
+    down, up = low - fit.x, high - fit.x
+    down[free], up[free] = np.maximum(down[free], -radius), np.minimum(up[free], radius)
+    lacking = ~contest.present(contest.arena(fit.causes) or "")
+    if not rest:
+        lacking = np.ones(len(low), dtype=bool)
+        lacking[free] = False
+    down[lacking] = up[lacking] = 0.0
+    hessian, slopes = contest.information, contest.slopes
+    gradient = slopes.T @ fit.residual
+    if own is not None and free:
+        cross = own.T @ slopes
+        cross[:, free] = own.T @ own
+        hessian = hessian.copy()
+        hessian[free], hessian[:, free] = cross, cross.T
+        gradient[free] = own.T @ fit.residual
+    return boxed(hessian, gradient, down, up)
+
+
+def compete(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
+    """Each rival beside the causes of `base`, screened from a grid and the most promising fitted: best first."""
+    rivals = [c for c in rivals if c not in base.causes and contest.arena((*base.causes, c)) is not None]
+    fits = screened(contest, base, rivals)
+    finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
+    fits = moved(contest, [(f, f.x) for f in finalists])
+    for _ in range(2):
+        fits = stepped(contest, fits)
+    fits.sort(key=contest.evidence)
+    return fits
+
+
+def refined(contest: Contest, fits: Sequence[Fit], rounds: int = 2) -> tuple[Contest, list[Fit]]:
+    """The best fits carried on with slopes taken at the best of them."""
+    there, first = relinearised(contest, fits[0])
+    fits = [first, *moved(there, [(f, f.x) for f in fits[1:]])]
+    near = [f for f in fits if f.left < CLOSE * fits[0].left][:3]
+    rest = [f for f in fits if f not in near]
+    for _ in range(rounds):
+        before = near[0].left
+        near = sorted(stepped(there, near), key=there.evidence)
+        if near[0].left * DONE > before:
+            break
+    return there, sorted([*near, *rest], key=there.evidence)
+
+
+def screened(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
+    """Starts, one a rival, by what a linear fit of the rest would leave there: most promising first."""
+    low, high = contest.reach
+    starts: list[tuple[Fit, Array]] = []
+    for cause in rivals:
+        mine = contest.causes[cause]
+        for g in (*FAR.get(cause, ()), *GRID):
+            x = base.x.copy()
+            x[mine] = np.clip(g, low[mine], high[mine])
+            if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, o) for f, o in starts if f.causes[-1] == cause):
+                starts.append((Fit((*base.causes, cause), x, base.residual), x))
+    found = moved(contest, starts)
+    mixed = []
+    for cause in rivals:
+        mine_fits = [f for f in found if f.causes[-1] == cause]
+        x = _mixed(contest, base, cause, mine_fits)
+        mixed.append((Fit((*base.causes, cause), x, base.residual), x))
+    found += moved(contest, mixed)
+    found += [Fit((*base.causes, cause), base.x, base.residual) for cause in rivals]
+    promise: dict[str, tuple[float, Fit]] = {}
+    for f in found:
+        d = step(contest, f, None, 1.0)
+        left = f.residual + contest.slopes @ d
+        value = float(left @ left) / len(left)
+        if f.causes[-1] not in promise or value < promise[f.causes[-1]][0]:
+            promise[f.causes[-1]] = (value, Fit(f.causes, f.x + d, left))
+    return [f for _, f in sorted(promise.values(), key=lambda p: p[0])]
+
+
+def stepped(contest: Contest, fits: Sequence[Fit]) -> list[Fit]:
+    """One step of every fit: slopes of its causes where it is, then the best of a few steps."""
+    which = [contest.numbers(f.causes) for f in fits]
+    own = contest.slopes_of(
+        [(contest.arena(f.causes) or "", f.x, f.residual, w) for f, w in zip(fits, which, strict=True)], contest.local
+    )
+    tried: list[tuple[Fit, Array]] = []
+    for f, s in zip(fits, own, strict=True):
+        tried += [(f, f.x + step(contest, f, s, radius)) for radius in RADII]
+        tried.append((f, f.x + step(contest, f, s, RADII[0], rest=False)))
+    found = moved(contest, tried)
+    n = len(RADII) + 1
+    return [min([f, *found[n * i : n * i + n]], key=lambda m: m.left) for i, f in enumerate(fits)]
+
+
+def moved(contest: Contest, tried: Sequence[tuple[Fit, Array]]) -> list[Fit]:
+    """Fits moved to other places."""
+    errors = contest.errors([(contest.arena(f.causes) or "", x) for f, x in tried])
+    return [Fit(f.causes, x, e) for (f, x), e in zip(tried, errors, strict=True)]
+
+
+def _mixed(contest: Contest, base: Fit, cause: str, fits: Sequence[Fit]) -> Array:
+    """The start in which each joint has the value of the grid that suits its own column best."""
+    every = [*fits, base]
+    by_column = np.array([(f.residual.reshape(-1, len(contest.floor)) ** 2).sum(axis=0) for f in every])
+    best, pooled = by_column.argmin(axis=0), int(by_column.sum(axis=1).argmin())
+    joints = contest.arenas[""].twin.joints
+    x = base.x.copy()
+    for i in contest.causes[cause]:
+        place = contest.variables[i].name.partition("/")[2]
+        x[i] = every[best[joints.index(place)] if place in joints else pooled].x[i]
+    return x

@@ -1,0 +1,237 @@
+"""Explain: which causes make the gap between a twin and a robot, how much each, what is left, and what to do next.
+
+found = explain(Twin.load("quadruped", in_air=True), [read("motion.mcap")])
+found.mechanisms[0].name, found.mechanisms[0].share
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.explain import advice
+from gapless.explain.calibrate import contest_of, noise
+from gapless.explain.compete import absorbed, compete, moved, refined
+from gapless.explain.contest import Contest, Fit
+from gapless.explain.physics import Physics, physics
+from gapless.explain.remainder import Remainder, located
+from gapless.explain.shares import Shares, shares
+from gapless.logs import Log
+from gapless.twin import Twin
+from gapless.twin.mechanism import is_position_servo
+from gapless.twin.mechanisms import Backlash
+from gapless.twin.space import Array
+
+MOST_CAUSES = 3
+NOTHING = 1.5  # times the largest that twins within their tolerances leave: below, there is no gap
+SUFFICES = 1.5  # the same after causes were found: below, nothing is left to explain
+WORTH = 0.15  # share of what is left that another cause must take away
+UNEXPLAINED = 4.0  # times the floor (mean square): above, what is left is a structure that no mechanism has
+ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One mechanism that is wrong about the robot."""
+
+    name: str
+    """`mechanism.quantity`."""
+    joints: tuple[str, ...]
+    """Joints or links that have it, where only some do; empty where all do or it has no place."""
+    share: float
+    """Of the squared error above the sensors' noise."""
+    low: float
+    high: float
+    group: tuple[str, ...]
+    """Causes that this log cannot tell it from."""
+    parameters: dict[str, tuple[float, float]]
+    """Name to the value found and the nominal one."""
+    advice: str
+
+    @property
+    def label(self) -> str:
+        """The name with its joints."""
+        return self.name + (f" ({', '.join(self.joints)})" if self.joints else "")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The gap, shared out."""
+
+    verdict: str
+    """"none" (no gap above noise and tolerances), "explained", or "non-parametric" (much is left that no mechanism has)."""
+    mechanisms: list[Cause]
+    """Largest share first."""
+    tolerances: float
+    """Share of numbers within their tolerances."""
+    remainder: Remainder
+    next: list[str]
+    """What to do, most useful first."""
+    task: list[tuple[str, float]]
+    """What each mechanism costs the task, worst first, where that was measured."""
+    error: float
+    """Root mean square error of the model as given, mean over joints [rad]."""
+    floor: float
+    """The same for twins within their tolerances, after these were fitted."""
+    rivals: list[tuple[str, float]]
+    """Causes alone, and the mean square that each leaves in units of the floor; best first."""
+    seconds: float
+
+    @property
+    def verdict_none(self) -> bool:
+        return self.verdict == "none"
+
+    @property
+    def explained(self) -> float:
+        """Share of the squared error above the noise that mechanisms and tolerances explain."""
+        return 1.0 - self.remainder.share
+
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "verdict": self.verdict,
+            "explained": self.explained,
+            "mechanisms": [
+                {
+                    "name": c.name,
+                    "joints": list(c.joints),
+                    "share": c.share,
+                    "low": c.low,
+                    "high": c.high,
+                    "group": list(c.group),
+                    "parameters": {n: {"value": v, "nominal": nominal} for n, (v, nominal) in c.parameters.items()},
+                    "advice": c.advice,
+                }
+                for c in self.mechanisms
+            ],
+            "tolerances": self.tolerances,
+            "remainder": {"share": self.remainder.share, "where": self.remainder.where, "joints": self.remainder.joints},
+            "task": [{"name": n, "loss": loss} for n, loss in self.task],
+            "next": self.next,
+        }
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def explain(
+    twin: Twin,
+    logs: Sequence[Log],
+    tick: Callable[[str], object] = quiet,
+    task: Mapping[str, float] | None = None,
+) -> Explanation:
+    """Name the causes of the gap between a twin and the robot that gave the logs.
+
+    Args:
+        twin: the model as given, with its mechanisms.
+        logs: of one robot; 20 s of rich motion are enough.
+        tick: told what is being done.
+        task: what each mechanism costs the task, where that was measured.
+    """
+    started = time.perf_counter()
+    rng = np.random.default_rng(0)
+    tick("replaying the model as given")
+    given = physics(twin, logs)
+    sensed = noise(given)
+    tick("what is left of twins within their tolerances")
+    contest, usual = contest_of(given, rng, _arenas(given))
+    enough = NOTHING * max(float(usual.max()), 1.0)
+    nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
+    contest, fit = absorbed(contest, nominal, enough)
+    rivals: list[tuple[str, float]] = []
+    groups: dict[str, tuple[str, ...]] = {}
+    while fit.left > enough and len(fit.causes) < MOST_CAUSES:
+        tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
+        there, found = refined(contest, compete(contest, fit, list(contest.causes)))
+        best, fit = found[0], moved(there, [(fit, fit.x)])[0]
+        rivals = rivals or [(f.causes[-1], f.left) for f in found]
+        if there.evidence(best) > there.evidence(fit) - 10 or best.left > (1 - WORTH) * fit.left:
+            break
+        groups[best.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * best.left)
+        contest, fit = there, best
+    verdict = "none" if not fit.causes and fit.left <= enough else "non-parametric" if fit.left > UNEXPLAINED else "explained"
+    tick("sharing out")
+    shared = shares(contest, fit, sensed, rng)
+    return _told(contest, fit, shared, groups, verdict, rivals, sensed, task or {}, time.perf_counter() - started)
+
+
+def _arenas(given: Physics) -> dict[str, Physics]:
+    """Rival models that the twin does not have: play in the gears."""
+    twin = given.twin
+    servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    if not servo or any(n.startswith("backlash.") for n in twin.space.names):
+        return {}
+    try:
+        return {"backlash.width": given.like(twin.plus(Backlash()))}
+    except BadInput:  # nothing can be put between such a joint and its link
+        return {}
+
+
+def _told(
+    contest: Contest,
+    fit: Fit,
+    shared: Shares,
+    groups: Mapping[str, tuple[str, ...]],
+    verdict: str,
+    rivals: list[tuple[str, float]],
+    sensed: Array,
+    task: Mapping[str, float],
+    seconds: float,
+) -> Explanation:
+    """In words and numbers."""
+    arena = contest.arenas[contest.arena(fit.causes) or ""]
+    values = contest.values(fit.x[None], arena.twin)[0]
+    nominal, final = arena.errors(np.stack([arena.twin.space.nominal, values]))
+    low, high = contest.box
+    causes = []
+    for k, name in enumerate(fit.causes):
+        beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
+        places = [contest.variables[i].name.partition("/")[2] for i in beyond]
+        every = {contest.variables[i].name.partition("/")[2] for i in contest.causes[name]}
+        joints = () if len(set(places)) > 0.7 * len(every) or not places else tuple(dict.fromkeys(places))
+        found = {
+            contest.variables[i].name: (
+                float(values[arena.twin.space.names.index(contest.variables[i].name)]),
+                contest.variables[i].nominal,
+            )
+            for i in beyond
+        }
+        units = {contest.variables[i].name: contest.variables[i].unit for i in beyond}
+        causes.append(
+            Cause(
+                name,
+                joints,
+                float(shared.share[k]),
+                float(shared.low[k]),
+                float(shared.high[k]),
+                groups.get(name, ()),
+                found,
+                advice.sentence(name, joints, found, units),
+            )
+        )
+    causes.sort(key=lambda c: -c.share)
+    remainder = located(arena, final, shared.left, fit.left)
+    todo = [c.advice for c in causes] + [s for c in causes for s in advice.separating(c.name, c.group)]
+    if verdict == "none":
+        todo = ["nothing in the model: what differs is within its tolerances and the sensors' noise"]
+    if verdict == "non-parametric":
+        todo.append(f"learn a residual, or look at the robot: {remainder.where[0]}")
+    count = len(arena.twin.joints)
+    return Explanation(
+        verdict=verdict,
+        mechanisms=causes,
+        tolerances=float(shared.share[-1]),
+        remainder=remainder,
+        next=todo,
+        task=sorted(task.items(), key=lambda item: -item[1]),
+        error=float(np.sqrt((nominal[:, :count] ** 2).mean(axis=0)).mean()),
+        floor=float(contest.floor[:count].mean()),
+        rivals=rivals,
+        seconds=seconds,
+    )

@@ -1,0 +1,89 @@
+"""Shares: how much of the gap each cause makes, by switching the fitted values on and off on parts that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.explain.compete import stepped, tolerances
+from gapless.explain.contest import Contest, Fit
+from gapless.twin.space import Array
+
+DRAWS = 500  # of blocks, for intervals
+QUANTILES = (5.0, 95.0)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shapley values over the causes and the tolerances, as shares of the squared error above the sensors' noise."""
+
+    players: tuple[str, ...]
+    """Causes, and last the tolerances: everything else, moved within its tolerance."""
+    share: Array
+    low: Array
+    high: Array
+    left: float
+    """What remains with everything switched on."""
+
+
+def shares(contest: Contest, fit: Fit, noise: Array, rng: np.random.Generator) -> Shares:
+    """Fit either half of the blocks, and switch its values on and off on the other. noise: by joint [rad]."""
+    physics = contest.arenas[contest.arena(fit.causes) or ""]
+    block, joints = physics.block, len(physics.twin.joints)
+    games = []
+    for parity in (0, 1):
+        mask = np.repeat((block % 2 == parity).astype(float), len(contest.floor))
+        half = replace(contest, mask=mask, slopes=contest.slopes * mask[:, None])
+        start = Fit(fit.causes, fit.x, fit.residual * mask)
+        own = stepped(half, [start])[0] if fit.causes else tolerances(half, start, 1)
+        games.append(_squares(contest, own)[:, :, :joints].mean(axis=2))
+    held_out = np.where(block % 2 == 0, games[1], games[0])  # (subsets, samples): judged by the fit that did not see them
+    count = np.bincount(block)
+    used = np.flatnonzero(count)
+    by_block = np.stack([np.bincount(block, weights=s)[used] for s in held_out])
+    weight = count[used].astype(float)
+    quiet = float((noise[:joints] ** 2).mean())
+
+    def of(rows: NDArray[np.int64]) -> tuple[Array, float]:
+        value = by_block[:, rows].sum(axis=1) / weight[rows].sum()
+        whole = max(float(value[0]) - quiet, 1e-3 * float(value[0]))
+        return shapley(value[0] - value) / whole, float(np.clip((value[-1] - quiet) / whole, 0.0, 1.0))
+
+    share, left = of(np.arange(len(used)))
+    drawn = np.array([of(rng.integers(0, len(used), len(used)))[0] for _ in range(DRAWS)])
+    low, high = np.percentile(drawn, QUANTILES, axis=0)
+    return Shares((*fit.causes, "tolerances"), share, np.minimum(low, share), np.maximum(high, share), left)
+
+
+def _squares(contest: Contest, fit: Fit) -> Array:
+    """Squared errors with every subset of the players switched on; in the order of binary counting, causes first."""
+    players = [contest.numbers([c]) for c in fit.causes]
+    players.append([i for i in range(len(fit.x)) if i not in contest.numbers(fit.causes)])
+    physics = contest.arenas[contest.arena(fit.causes) or ""]
+    xs = []
+    for subset in range(2 ** len(players)):
+        x = np.zeros_like(fit.x)
+        for k, numbers in enumerate(players):
+            if subset >> k & 1:
+                x[numbers] = fit.x[numbers]
+        xs.append(x)
+    return physics.errors(contest.values(np.array(xs), physics.twin)) ** 2
+
+
+def shapley(value: Sequence[float] | Array) -> Array:
+    """The Shapley value of each player. value: of every subset, in the order of binary counting. Shape: (players,)."""
+    n = int(np.log2(len(value)))
+    out = np.zeros(n)
+    for k in range(n):
+        others = [j for j in range(n) if j != k]
+        for size in range(n):
+            weight = factorial(size) * factorial(n - size - 1) / factorial(n)
+            for team in combinations(others, size):
+                without = sum(1 << j for j in team)
+                out[k] += weight * (value[without | 1 << k] - value[without])
+    return out

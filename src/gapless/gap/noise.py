@@ -1,0 +1,128 @@
+"""The noise floor: how far a robot is from itself, below which no model can go.
+
+Where a motion was repeated, what differs between the repeats; elsewhere what the sensor alone adds, from its quantum and the
+highest frequencies, at which no joint moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapless.gap.repeats import Repeat, command_of, repeats
+from gapless.gap.signals import difference, named
+from gapless.logs import Log
+from gapless.twin.space import Array
+
+SETTLE = 1.0  # s: until what was told before a repeat no longer counts
+BLOCK = 2.0  # s
+ENOUGH = 3  # blocks
+LONGEST = 30.0  # s: of one repeat
+KNOCKS = 0.05  # of the blocks, those that differ most, are left out: slips, touches, someone at the table
+STILL = 0.02  # of how far a joint is ever told to go: less says nothing about how well it repeats
+SEGMENT = 64  # samples of a spectrum
+TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Standard deviation of what no model can predict, by column of a signal."""
+
+    columns: tuple[str, ...]
+    size: Array
+    """In the signal's unit. Shape: (columns,)."""
+    repeated: Array
+    """Seconds of repeated motion that this is from; 0: from the sensor alone. Shape: (columns,)."""
+
+
+def floors(logs: Sequence[Log], signals: Sequence[str]) -> dict[str, Floor]:
+    """The floor of each signal that every log has."""
+    again = [r for r in repeats(logs) if same_drive(logs[r.first], logs[r.second])] if command_of(logs) == "q_cmd" else []
+    return {s: _floor(logs, s, again) for s in signals if all(s in log for log in logs)}
+
+
+def same_drive(one: Log, other: Log) -> bool:
+    """Whether drives had the same gains in both, as far as the logs say."""
+
+    def gains(log: Log) -> list[Array]:
+        stated = [np.atleast_1d(np.asarray(log.meta.get(k, np.nan), float)) for k in ("kp", "kd")]
+        return stated + [np.nanmedian(log[k].values, axis=0) for k in ("kp", "kd") if k in log]
+
+    ours, theirs = gains(one), gains(other)
+    return len(ours) == len(theirs) and all(
+        a.shape == b.shape and np.allclose(a, b, equal_nan=True) for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def sensor(columns: Sequence[Array]) -> float:
+    """Standard deviation of a sensor's noise, from the highest frequencies and the quantum of its readings.
+
+    columns: its samples, log by log.
+    """
+    window = np.blackman(SEGMENT)  # what moves slowly hardly shows at the highest frequencies
+    power = []
+    for c in columns:
+        c = c[np.isfinite(c)]
+        whole = c[: len(c) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
+        spectrum = np.fft.rfft(window * (whole - whole.mean(axis=1, keepdims=True)), axis=1)
+        power.append(np.abs(spectrum[:, int(TOP * SEGMENT / 2) :]) ** 2 / (window**2).sum())
+    every = np.concatenate(power) if power else np.empty(0)
+    # the median leaves out steps and knocks, which have all frequencies; of an exponential distribution it is ln 2 of the mean
+    white = float(np.median(every)) / np.log(2) if every.size else 0.0
+    return float(np.sqrt(max(white, quantum(columns) ** 2 / 12)))
+
+
+def quantum(columns: Sequence[Array]) -> float:
+    """The step in which readings come, or 0 where they are not rounded."""
+    steps = np.abs(np.concatenate([np.diff(c) for c in columns] or [np.empty(0)]))
+    steps = steps[np.isfinite(steps) & (steps > 1e-9)]
+    if len(steps) < 10:
+        return 0.0
+    smallest = float(np.quantile(steps, 0.01))
+    unit = float(np.median(steps[steps < 1.5 * smallest]))
+    small = steps[steps < 20 * unit] / unit  # of larger ones the rounding of the unit itself adds up
+    return unit if np.mean(np.abs(small - np.round(small)) < 0.05) > 0.95 else 0.0
+
+
+def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
+    columns = tuple(c for c in logs[0][signal].columns if all(c in log[signal].columns for log in logs))
+    size = np.array([sensor([log[signal].column(c) for log in logs]) for c in columns])
+    if signal == "quat":  # the rotation vector between two is twice the difference of their vector parts
+        columns, size = named("quat", columns), 2 * size[1:]
+    repeated = np.zeros(len(columns))
+    squares, moved = _blocks(logs, signal, columns, again)
+    for i in range(len(columns)):
+        use = squares[moved[:, i], i] if len(squares) else np.empty(0)
+        if len(use) >= ENOUGH:
+            use = np.sort(use)[: max(ENOUGH, int(len(use) * (1 - KNOCKS)))]
+            size[i], repeated[i] = np.sqrt(use.mean() / 2), BLOCK * len(use)  # half is one run's share, half the other's
+    return Floor(columns, size, repeated)
+
+
+def _blocks(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Sequence[Repeat]) -> tuple[Array, Array]:
+    """Mean squared difference in each block of repeated motion, and whether the joint was told to move in it.
+
+    Shape of both: (blocks, columns).
+    """
+    told = command_of(logs) or ""
+    squares, moved = [], []
+    for r in again:
+        one, other = logs[r.first], logs[r.second]
+        rate = one.rate(signal)
+        times = r.times(rate)[: round((SETTLE + LONGEST) * rate)]
+        times = times[(times > r.start + SETTLE) & (times + r.lag <= other[signal].time[-1]) & (times <= one[signal].time[-1])]
+        per = max(1, round(BLOCK * rate))
+        if len(times) < per:
+            continue
+        times = times[: len(times) // per * per]
+        off = difference(signal, one.at(signal, times), other.at(signal, times + r.lag))
+        off = off if signal == "quat" else off[:, [one[signal].columns.index(c) for c in columns]]
+        squares.append(np.mean(off.reshape(-1, per, len(columns)) ** 2, axis=1))
+        commands = one.at(told, times).reshape(-1, per, len(one[told].columns))
+        far = np.ptp(commands, axis=1) > STILL * np.maximum(np.ptp(one[told].values, axis=0), 1e-9)
+        names = one[told].columns
+        moved.append(np.stack([far[:, names.index(c)] if c in names else far.any(axis=1) for c in columns], axis=1))
+    none = np.zeros((0, len(columns)))
+    return (np.concatenate(squares), np.concatenate(moved)) if squares else (none, none.astype(bool))

@@ -1,0 +1,50 @@
+"""Signals as numbers that can be subtracted: units, names of columns, differences of orientations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapless.logs.log import UNITS
+from gapless.twin import Twin
+from gapless.twin.space import Array
+from gapless.worlds.path import multiply, rotate_back
+from gapless.worlds.sense import imu_of
+
+ORDER = ("q", "dq", "tau", "quat", "gyro", "base_pos", "base_vel")
+"""What is compared, where the log has it."""
+SLIDES = {"rad": "m", "rad/s": "m/s", "N m": "N"}
+
+
+def difference(signal: str, ours: Array, theirs: Array) -> Array:
+    """One minus the other; of quaternions the rotation vector between both [rad]. Shape: (..., columns)."""
+    if signal != "quat":
+        return np.asarray(ours - theirs)
+    ours, theirs = np.broadcast_arrays(ours, theirs)
+    off = multiply(theirs * [1, -1, -1, -1], ours)
+    return np.asarray(2 * off[..., 1:] * np.sign(off[..., :1]))
+
+
+def named(signal: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a signal's differences."""
+    return ("x", "y", "z") if signal == "quat" else columns
+
+
+def units(twin: Twin, signal: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The unit of each column of a signal's differences."""
+    import mujoco
+
+    if signal == "quat":
+        return ("rad",) * len(columns)
+    sliding = {d.name for d in twin.drives if twin.model.jnt_type[d.joint] == mujoco.mjtJoint.mjJNT_SLIDE}
+    unit = UNITS[signal]
+    return tuple(SLIDES.get(unit, unit) if c in sliding else unit for c in columns)
+
+
+def signals_of(twin: Twin) -> tuple[str, ...]:
+    """What can be compared: signals of the base only where it is free."""
+    return ORDER if imu_of(twin.model) is not None else ORDER[:3]
+
+
+def down(quat: Array) -> Array:
+    """Where gravity points, seen from the base. Shape: (..., 3)."""
+    return np.asarray(rotate_back(quat, np.array([0.0, 0.0, -1.0])))

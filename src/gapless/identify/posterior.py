@@ -1,0 +1,426 @@
+"""The posterior of a fit as particles: its Gaussian weighted by the logs' likelihood, or learnt from simulations by a network.
+
+    drawn = particles(found, logs, 1000, np.random.default_rng(0))
+    drawn = posterior(found, logs, 2000, np.random.default_rng(0))  # neural posterior estimation; needs sbi
+    Worlds(found.twin, 64, drawn.belief)
+
+Both hold windows of the logs against the full model. Errors count as independent once divided by their size, by how long they
+last, and by how much more the windows disagree about the parameters than such errors would make them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput
+from gapless.identify import coupled
+from gapless.identify.fit import Fit
+from gapless.identify.ladder import Tick, quiet
+from gapless.identify.solve import slopes
+from gapless.identify.unknown import PRIOR, Part, _lasting
+from gapless.logs import Log
+from gapless.twin import Particles
+from gapless.twin.space import Array
+
+WINDOWS = 60  # of the logs, evenly spread: as many as the fit takes
+WORLDS = 2000  # simulated together: a few hundred MB of a robot of twelve joints
+ROUNDS = 4  # of importance sampling, each from a Gaussian that the one before improved
+TAILS = 1.5  # over the root of the number of parameters: added to variances, so that draws reach all that counts
+GOOD = 0.8  # times as many particles count as would if the posterior were a Gaussian: no other Gaussian will do much better
+SANE = 0.2  # share of the particles that must count
+FAR = 6.0  # standard deviations: a bound this far off cuts nothing
+SWEEPS = 300  # of Gibbs sampling, enough where correlations are 0.99
+LEAST = 100  # simulations, and ten times the parameters: fewer do not show any posterior
+PILOT = 0.2  # share of the simulations that shows where the others are worth while
+WIDE = 3.0  # times the posterior's width: the network must see more than what it is to tell apart
+COPIES = 3  # of each simulation, with noise of its own, which costs nothing
+STRANGE = (
+    0.001  # share of the simulations that are farther out than the logs: with fewer, the network has seen nothing like them
+)
+HIDDEN, TRANSFORMS = 32, 3  # units and layers of the network: more learn a posterior of 60 parameters no better
+STEPS = 10  # of the Markov chains at bounds, times the parameters
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Particles, and what speaks against them."""
+
+    belief: Particles
+    """Over the parameters that were fitted."""
+    effective: float
+    """How many particles of equal weight are worth as much."""
+    warnings: list[str]
+
+
+def particles(found: Fit, logs: Sequence[Log], n: int, rng: np.random.Generator, tick: Tick = quiet) -> Drawn:
+    """Weight draws from a Gaussian about the fit by the likelihood of the logs in the full model.
+
+    Args:
+        found: the fit.
+        logs: what it was fitted to.
+        n: particles, each a simulation of the logs' windows in up to four rounds.
+        rng: same seed, same particles.
+        tick: told what is being done.
+    """
+    _enough(n, found)
+    tick("particles: slopes in the full model")
+    return _drawn(found, *weighted(problem(*_objective(found, logs)), n, rng, tick))
+
+
+def posterior(
+    found: Fit, logs: Sequence[Log], simulations: int, rng: np.random.Generator, tick: Tick = quiet, n: int = 1000
+) -> Drawn:
+    """Learn the posterior from simulations of the logs' windows: neural posterior estimation (Papamakarios and Murray 2016).
+
+    Args:
+        found: the fit.
+        logs: what it was fitted to.
+        simulations: of the logs' windows; a few thousand.
+        rng: same seed, same particles.
+        tick: told what is being done.
+        n: particles to draw from what was learnt.
+    """
+    k = len(found.belief.space)
+    if simulations < max(LEAST, 10 * k):
+        raise BadInput(f"a posterior of {k} parameters needs at least {max(LEAST, 10 * k)} simulations, not {simulations}")
+    _enough(n, found)
+    _sbi()
+    tick("posterior: slopes in the full model")
+    return _drawn(found, *learnt(problem(*_objective(found, logs)), simulations, n, rng, tick))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Independent errors of size 1 as a function of scaled parameters, and their slopes at the fit."""
+
+    errors: Callable[[Array], Array]
+    """(vectors, parameters) to (vectors, residuals)."""
+    start: Array
+    low: Array
+    high: Array
+    residual: Array
+    """At the start."""
+    jacobian: Array
+    """There. Shape: (residuals, parameters)."""
+    batch: int
+    """Vectors that are simulated together."""
+
+    def over(self, x: Array, reduced: Callable[[Array], Array], tick: Tick = quiet, words: str = "") -> Array:
+        """Something about the errors at each of many vectors of parameters."""
+        out = []
+        for first in range(0, len(x), self.batch):
+            tick(f"{words}: {first} of {len(x)} simulated")
+            out.append(reduced(self.errors(x[first : first + self.batch])))
+        return np.concatenate(out)
+
+    def log_density(self, x: Array, tick: Tick = quiet, words: str = "") -> Array:
+        """Of the posterior, up to a constant: the errors, and a prior about the model as given that is as weak as the fit's."""
+        return -0.5 * (self.over(x, lambda e: (e**2).sum(axis=1), tick, words) + (x**2).sum(axis=1) / PRIOR**2)
+
+    def gaussian(self) -> tuple[Array, Array]:
+        """Centre and covariance of the posterior if errors were linear; the centre is less far off where they are not."""
+        covariance = np.linalg.inv(self.jacobian.T @ self.jacobian + np.eye(len(self.start)) / PRIOR**2)
+        step = -covariance @ (self.jacobian.T @ self.residual + self.start / PRIOR**2)
+        tried = self.start + np.outer([1.0, 0.5, 0.25, 0.0], step)
+        best = int(np.argmax(self.log_density(np.clip(tried, self.low, self.high))))
+        return tried[best], (covariance + covariance.T) / 2
+
+
+def problem(objective: coupled.Objective, start: Array) -> Problem:
+    """An objective's errors made independent and of size 1; what it has besides parameters is integrated out."""
+    k = len(objective.space)
+    part = objective.part(start)
+    scale = _scale(part)
+    jacobian = part.jacobian / scale[:, None]
+    along, share = np.zeros((len(scale), 0)), np.zeros(0)
+    if len(start) > k:
+        # zeros of single logs and starts of windows move errors nearly in proportion, so that what they can explain, given how
+        # large they may be, is taken out of all errors: exact for a linear Gaussian model
+        others = slopes(objective, start, *objective.bounds, objective.coloured)[:, k:] / scale[:, None] * objective.prior[k:]
+        along, size, _ = np.linalg.svd(others, full_matrices=False)
+        share = 1 - 1 / np.sqrt(1 + size**2)
+
+    def without(e: Array) -> Array:
+        return np.asarray(e - (e @ along * share) @ along.T)
+
+    def errors(x: Array) -> Array:
+        return without(objective(np.column_stack([x, np.tile(start[k:], (len(x), 1))])) / scale)
+
+    low, high = (b[:k] for b in objective.bounds)
+    batch = max(1, WORLDS // sum(len(r.starts) for r in objective.data.replayers))
+    residual = without(part.residual[None] / scale)[0]
+    return Problem(errors, start[:k], low, high, residual, without(jacobian.T).T, batch)
+
+
+def _objective(found: Fit, logs: Sequence[Log]) -> tuple[coupled.Objective, Array]:
+    """The windows of the logs in the full model, and where the fit ended there."""
+    if not logs:
+        raise BadInput("there is no log to weigh parameters with")
+    data = coupled.windows(found.twin, logs, most=WINDOWS)
+    size = coupled.typical(data, found.values)
+    objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros))
+    start = np.concatenate([found.belief.centre, objective.start[len(found.belief.centre) :]])
+    if found.zeros:
+        zeros = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) for i in data.log_of]
+        start[len(found.belief.centre) :] = np.concatenate(zeros) / coupled.ZERO
+    return objective, np.clip(start, *objective.bounds)
+
+
+def _scale(part: Part) -> Array:
+    """What errors are divided by to count as independent ones of size 1. Shape: (residuals,)."""
+    from scipy.stats import t as student
+
+    r, k = part.residual, len(part.names)
+    used = np.abs(r) + np.abs(part.jacobian).sum(axis=1) > 0
+    free = 1 - min(k / max(int(used.sum()), 1), 0.9)
+    square = np.empty(len(r))
+    for column in range(part.run):  # a joint each
+        mine = slice(column, None, part.run)
+        square[mine] = max(float(r[mine] @ r[mine]) / max(float(used[mine].sum()) * free, 1.0), 1e-18) * _lasting(r[mine], 1)
+    # errors of different windows are independent: where the windows' pulls on the parameters differ by more than such errors
+    # explain, all errors count as larger (magnitude adjustment of a likelihood: Ribatet, Cooley and Davison 2012)
+    information = part.jacobian.T @ (part.jacobian / square[:, None])
+    covariance = np.linalg.inv(information + np.eye(k) / PRIOR**2)
+    pulls = np.stack([np.bincount(part.block, weights=c) for c in (part.jacobian * (r / square)[:, None]).T], axis=1)
+    pulls = pulls[np.abs(pulls).sum(axis=1) > 0]
+    if len(pulls) > 1:
+        pulls = pulls - pulls.mean(axis=0)
+        wider = float((pulls @ covariance * pulls).sum()) / max(float((covariance * information).sum()), 1e-12)
+        wider *= len(pulls) / (len(pulls) - 1)
+        few = float(student.ppf(0.95, len(pulls) - 1)) / 1.645  # Student's distribution instead of the normal one
+        square *= max(wider, 1.0) * few**2
+    return np.sqrt(square)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A Gaussian cut off at bounds."""
+
+    centre: Array
+    covariance: Array
+    low: Array
+    high: Array
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Gibbs sampling of the parameters that bounds are near to, one chain a draw; the others follow as in the Gaussian."""
+        from scipy.special import ndtr, ndtri
+
+        x = self.centre + rng.standard_normal((n, len(self.centre))) @ _root(self.covariance).T
+        spread = np.sqrt(np.diag(self.covariance))
+        near = np.flatnonzero(np.minimum(self.centre - self.low, self.high - self.centre) < FAR * spread)
+        if not len(near):
+            return x
+        low, high = self.low[near] - self.centre[near], self.high[near] - self.centre[near]
+        precision = np.linalg.inv(self.covariance[np.ix_(near, near)])
+        before = x[:, near] - self.centre[near]
+        z = np.clip(before, low, high)
+        for _ in range(SWEEPS):
+            for i, row in enumerate(precision):
+                width = row[i] ** -0.5
+                mean = z[:, i] - z @ row / row[i]
+                least, most = ndtr((low[i] - mean) / width), ndtr((high[i] - mean) / width)
+                drawn = ndtri(np.clip(least + rng.random(n) * (most - least), 1e-300, 1 - 1e-16))
+                z[:, i] = np.clip(mean + width * drawn, low[i], high[i])
+        return np.clip(x + (z - before) @ precision @ self.covariance[near], self.low, self.high)
+
+    def log_density(self, x: Array) -> Array:
+        """Up to a constant."""
+        return np.asarray(-0.5 * (np.linalg.solve(_root(self.covariance), (x - self.centre).T) ** 2).sum(axis=0))
+
+
+def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -> tuple[Array, Array, list[str]]:
+    """Importance sampling from a Gaussian that improves (population Monte Carlo): draws, their weights, warnings."""
+    centre, covariance = p.gaussian()
+    k = len(centre)
+    wider = 1 + TAILS / np.sqrt(k)
+    best = (np.sqrt(2 * wider - 1) / wider) ** k  # share of the particles that count if the posterior is a Gaussian
+    for turn in range(ROUNDS):
+        near = Cut(centre, wider * covariance, p.low, p.high)
+        x = near.sample(n, rng)
+        log_w = p.log_density(x, tick, f"particles, round {turn + 1}") - near.log_density(x)
+        power = _power(log_w, SANE * n)
+        w = _weights(power * log_w)
+        if _effective(w) > GOOD * best * n:
+            break
+        few = k / (k + _effective(w))  # a covariance of few particles is held to the one before
+        was, now = _moments(x), _moments(x, w)
+        # the Gaussian changes as the draws that were cut from it must
+        change = _root((1 - few) * now[1] + few * was[1]) @ np.linalg.inv(_root(was[1]))
+        centre, covariance = centre + now[0] - was[0], change @ near.covariance @ change.T
+    if power == 1.0:
+        return x, w, []
+    words = f"only {_effective(_weights(log_w)):.0f} of {n} particles count, as the posterior is far from any Gaussian"
+    return x, w, [f"{words}; their weights were evened out (to the power {power:.2g}): use --method posterior"]
+
+
+def learnt(
+    p: Problem, simulations: int, n: int, rng: np.random.Generator, tick: Tick = quiet
+) -> tuple[Array, Array, list[str]]:
+    """Neural posterior estimation: draws, their weights, warnings.
+
+    A log is summed up by the parameters that one Gauss-Newton step finds from it, which is all that it says if errors are linear.
+    The size of what is left says nothing more: it is where the noise of the simulations comes from. The network learns by how
+    much, and how surely, a linear guess from this summary is wrong. Beyond bounds errors go on linearly, so that it sees none;
+    what it says beyond them is cut off.
+    """
+    k = len(p.start)
+    centre, covariance = p.gaussian()
+    information = p.jacobian.T @ p.jacobian
+    step = covariance
+    root = _root(step)  # the units in which everything is learnt
+    noise = np.linalg.cholesky(information + 1e-12 * np.trace(information) * np.eye(k))
+
+    def summary(pull: Array) -> Array:
+        """What a Gauss-Newton step finds, after a 1 for the linear guess. pull: errors times slopes, (logs, parameters)."""
+        return np.column_stack([np.ones(len(pull)), np.linalg.solve(root, step @ pull.T).T])
+
+    seen = summary(-p.residual[None] @ p.jacobian)
+    reach = np.minimum(FAR * WIDE * np.sqrt(np.diag(covariance)), (p.high - p.low) / 4)
+    first = round(PILOT * simulations)
+    for words, count in (("posterior, where to look", first), ("posterior", simulations - first)):
+        x = Cut(centre, WIDE**2 * covariance, p.low - reach, p.high + reach).sample(count, rng)
+        inside = np.clip(x, p.low, p.high)
+        pull = p.over(inside, lambda e: (e - p.residual) @ p.jacobian, tick, words) + (x - inside) @ information
+        x, pull = np.repeat(x, COPIES, axis=0), np.repeat(pull, COPIES, axis=0)
+        told = summary(pull + rng.standard_normal(x.shape) @ noise.T)
+        guess = np.linalg.lstsq(told, x, rcond=None)[0]
+        wrong = np.linalg.solve(root, (x - told @ guess).T).T
+        centre, covariance = (seen @ guess)[0], root @ _moments(wrong)[1] @ root.T
+    tick(f"posterior: a network learns from {count} simulations")
+    drawn, density = _learn(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
+    # parameters were drawn from a Gaussian, not evenly, which makes what is learnt narrower by this factor
+    narrow, middle = np.sqrt(1 - 1 / WIDE**2), drawn.mean(axis=0)
+    y = seen @ guess + (middle + (drawn - middle) / narrow) @ root.T
+
+    def log_density(y: Array) -> Array:
+        return density(middle + (np.linalg.solve(root, (y - seen @ guess).T).T - middle) * narrow)
+
+    mean, spread = _moments(told[:, 1:])
+    out = [(np.linalg.solve(_root(spread), (t[:, 1:] - mean).T) ** 2).sum(axis=0) for t in (told, seen)]
+    strange = float((out[0] > out[1]).mean()) < STRANGE
+    words = "no simulation is like the logs, so that what the network learnt does not hold for them: the fit may be far off"
+    return _within(y, log_density, p.low, p.high, rng), np.full(n, 1 / n), [words] if strange else []
+
+
+def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: Array, rng: np.random.Generator) -> Array:
+    """The draws if none is out of bounds; else a Metropolis chain from each, those outside started from a Gaussian cut off."""
+
+    def inside(y: Array) -> NDArray[np.bool_]:
+        return np.asarray(((y >= low) & (y <= high)).all(axis=1))
+
+    if inside(y).all():
+        return y
+    n, k = y.shape
+    x = np.where(inside(y)[:, None], y, Cut(*_moments(y), low, high).sample(n, rng))
+    root = 2.4 / np.sqrt(k) * _root(_moments(x)[1])  # the best length of a step: Gelman, Roberts and Gilks 1996
+    here = log_density(x)
+    for _ in range(STEPS * k):
+        tried = x + rng.standard_normal((n, k)) @ root.T
+        there = np.where(inside(tried), log_density(tried), -np.inf)
+        taken = np.log(rng.random(n)) < there - here
+        x, here = np.where(taken[:, None], tried, x), np.where(taken, there, here)
+    return x
+
+
+def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Array, Callable[[Array], Array]]:
+    """Draws of theta given what was seen, and their log-density, by a masked autoregressive flow that learnt from (theta, x)."""
+    import torch
+
+    trainer_of, network = _sbi()
+    threads = torch.get_num_threads()
+
+    def single(a: Array) -> Any:
+        return torch.tensor(a, dtype=torch.float32)
+
+    # torch's own random numbers and threads stay as they were, and what sbi says is not for users
+    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)  # the network is small
+        try:
+            built = network("maf", hidden_features=HIDDEN, num_transforms=TRANSFORMS)
+            trainer = trainer_of(density_estimator=built, tracker=_Silent(), show_progress_bars=False)
+            flow = trainer.append_simulations(single(theta), single(x)).train(
+                training_batch_size=100, stop_after_epochs=20, max_num_epochs=300
+            )
+            with torch.no_grad():
+                drawn = flow.sample((n,), condition=single(seen))[:, 0]
+        finally:
+            torch.set_num_threads(threads)
+
+    def log_density(theta: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(flow.log_prob(single(theta[:, None]), condition=single(seen))[:, 0].numpy(), float)
+
+    return np.asarray(drawn.numpy(), float), log_density
+
+
+class _Silent:
+    """Where sbi would write TensorBoard files into the working directory."""
+
+    log_dir = None
+
+    def log_metric(self, name: str, value: float, step: int | None = None) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def _sbi() -> tuple[Any, Any]:
+    """The trainer and the maker of networks."""
+    try:
+        from sbi.inference import NPE
+        from sbi.neural_nets import posterior_nn
+    except ImportError:
+        raise BadInput("--method posterior needs sbi: pip install 'gapless[posterior]'") from None
+    return NPE, posterior_nn
+
+
+def _enough(n: int, found: Fit) -> None:
+    k = len(found.belief.space)
+    if n < 2 * k:
+        raise BadInput(f"a belief over {k} parameters needs at least {2 * k} particles, not {n}")
+
+
+def _drawn(found: Fit, x: Array, weights: Array, warnings: list[str]) -> Drawn:
+    space = found.belief.space
+    return Drawn(Particles(space, space.clip(space.from_scaled(x)), weights), _effective(weights), warnings)
+
+
+def _power(log_w: Array, wanted: float) -> float:
+    """The largest power up to 1 of the weights that leaves as many effective particles as wanted."""
+    low, high = 0.0, 1.0
+    if _effective(_weights(log_w)) >= wanted:
+        return high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _effective(_weights(middle * log_w)) >= wanted else (low, middle)
+    return low
+
+
+def _weights(log_w: Array) -> Array:
+    w = np.exp(log_w - log_w.max())
+    return np.asarray(w / w.sum())
+
+
+def _effective(w: Array) -> float:
+    return 1.0 / float(w @ w)
+
+
+def _moments(x: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """Mean and covariance."""
+    w = np.full(len(x), 1 / len(x)) if weights is None else weights
+    mean = w @ x
+    return mean, (x - mean).T @ ((x - mean) * w[:, None])
+
+
+def _root(covariance: Array) -> Array:
+    """Lower triangular."""
+    return np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance)))

@@ -1,0 +1,50 @@
+"""Figures in words: sizes with units, shares, what is not known; and text that plotly shows as it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def known(value: Any) -> bool:
+    """Whether it is a number at all."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def size(value: Any, unit: str) -> str:
+    """A figure with its unit; angles in degrees."""
+    factor, name = shown(unit)
+    return f"{factor * value:.2g} {name}" if known(value) else "–"
+
+
+def shown(unit: str) -> tuple[float, str]:
+    """A factor and the unit that people read: degrees instead of radians."""
+    return (math.degrees(1.0) if unit.startswith("rad") else 1.0), unit.replace("rad", "deg").replace("N m", "Nm")
+
+
+def percent(share: Any) -> str:
+    if not known(share):
+        return "–"
+    return f"{100 * share:.0f} %" if abs(share) >= 0.0995 else f"{100 * share:.2g} %"
+
+
+def short(value: Any) -> str:
+    return f"{value:.3g}" if known(value) else "–"
+
+
+def flat(data: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Nested tables and lists as pairs of a name and a text."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from flat(value, f"{name} {key}".strip())
+    elif isinstance(data, list):
+        for value in data:
+            yield from flat(value, name)
+    else:
+        yield name, str(data)
+
+
+def literal(text: str) -> str:
+    """Text that plotly shows as it is: it reads some HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
