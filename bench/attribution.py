@@ -3,9 +3,9 @@
     python -m bench.attribution [--cases 0:10] [--json] [--out out/attribution]
 
 120 stand-ins drawn by seed: quadruped in the air and standing, arm, servo bench; 20 s of rich motion each, everything that is
-not a cause drawn within its tolerance, physics at half the twin's time step. Cases 0-59 have one dominant cause (it makes at least
-half of the squared error), 60-89 two (each at least 15 %), 90-104 none, 105-119 one that the twin does not have. Finished cases
-are kept, one file each, and not run again.
+not a cause drawn within its tolerance, physics at half the twin's time step. Cases 0-59 have one dominant cause (it makes at
+least half of the squared error), 60-89 two (each at least 15 %), 90-104 none, 105-119 one that the twin does not have.
+Finished cases are kept, one file each, and not run again.
 """
 
 from __future__ import annotations
@@ -441,8 +441,9 @@ def main() -> None:
         with atomic(file) as part:
             part.write_text(json.dumps(result))
         named = ", ".join(f"{f['name']} {f['share']:.2f}" for f in result["found"]) or "-"
+        right = "ok" if hit(result) else "NO"
         print(
-            f"{case:3d} {'ok' if hit(result) else 'NO'} {result['robot']:22} {result['kind']:8} {'+'.join(result['causes']):34} "
+            f"{case:3d} {right} {result['robot']:22} {result['kind']:8} {'+'.join(result['causes']):32} "
             f"{result['verdict']:14} {named}; left {result['left']:.2f}, {result['cpu']:.0f} s of CPU",
             flush=True,
         )

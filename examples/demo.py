@@ -1,79 +1,94 @@
-"""The demo: sixteen robots that differ as real ones do, told the same thing and pushed; in numbers and a picture.
+"""The demo: a robot with secrets is recorded, its gap measured and explained, the model fitted, the truth revealed.
 
 python examples/demo.py
+
+What it runs are the commands that a user would run; everything is written to out/demo.
 """
 
+import json
 import time
 from pathlib import Path
 
-import mujoco
 import numpy as np
+from rich import box
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from gapless.robots.draw import render, write_png
-from gapless.twin import Box, Twin
-from gapless.worlds import Worlds
+from gapless.cli import main as gapless
+from gapless.errors import BadInput
+from gapless.logs import read
+from gapless.twin import Twin
+from gapless.worlds import replay
+from gapless.worlds.standin import StandIn, load
 
-OUT = Path("out/demo.png")
-SECONDS, PUSH_AT = 4.0, 2.0
+OUT = Path("out/demo")
+ROBOT = """robot = "quadruped"       # hung up in a frame
+in_air = true
+seed = 11                 # everything not named here is drawn within its tolerance
+[change]
+"gains.kp/*" = "x0.75"
+"friction.coulomb/*_calf" = "x3"
+"latency.action" = 0.011
+[sensors]
+noise_q = 0.0005
+noise_dq = 0.02
+"""
+LOGS = ("monday", "tuesday", "held-out")
 
 
 def main() -> None:
-    console = Console()
-    twin = Twin.load("quadruped")
-    space = twin.space.select(
-        "gains.*", "motor.strength*", "friction.*", "armature.*", "inertia.*", "latency.action", "latency.observation"
-    )
-    # three times as wrong as its parts may be without being news: the robots of one production run, badly maintained
-    belief = Box(space, space.clip(space.nominal - 3 * space.tolerance), space.clip(space.nominal + 3 * space.tolerance))
-    worlds = Worlds(twin, 16, belief, np.random.default_rng(7))
-    periods, heights, tilts, pictures = round(SECONDS / twin.control_dt), [], [], []
-    worlds.step(worlds.home_command)  # compiles the command and sensor path on its first use ever
-    worlds.reset(redraw=False)
-    started = time.perf_counter()
-    stepping = 0.0
-    for k in track(range(periods), "16 robots", console=console):
-        t = k * twin.control_dt
-        if k == round(PUSH_AT / twin.control_dt):
-            worlds.push([0.0, 0.93, 0.0])
-        squat = 0.25 * (1 - np.cos(2 * np.pi * t)) / 2 if t < PUSH_AT else 0.0
-        before = time.perf_counter()
-        worlds.step(worlds.home_command + squat * np.tile([0.0, 1.0, -2.0], 4))
-        stepping += time.perf_counter() - before
-        heights.append(worlds.qpos[:, 2].copy())
-        tilts.append(2 * np.degrees(np.arccos(np.clip(np.hypot(worlds.qpos[:, 3], worlds.qpos[:, 6]), 0, 1))))
-        if k == round((PUSH_AT + 0.5) / twin.control_dt):
-            pictures = [picture(worlds, i) for i in range(8)]
-    OUT.parent.mkdir(exist_ok=True)
-    rows = [np.concatenate(pictures[i : i + 4], axis=1) for i in (0, 4)]
-    write_png(OUT, np.concatenate(rows, axis=0))
-
-    high, tilt = np.array(heights), np.array(tilts)
-    table = Table(title=f"16 quadrupeds, {len(space)} parameters each their own, the same command, pushed at {PUSH_AT:g} s")
-    for column in ("", "lowest robot", "median", "highest robot"):
-        table.add_column(column, justify="left" if not column else "right")
-    before = round(PUSH_AT / twin.control_dt) - 1
-    for name, values, unit in (
-        ("base height before the push", high[before] * 1e3, "mm"),
-        ("tilt before the push", tilt[before], "deg"),
-        ("largest tilt after the push", tilt[before:].max(axis=0), "deg"),
-        ("sideways travel", np.abs(worlds.qpos[:, 1]) * 1e3, "mm"),
-    ):
-        table.add_row(name, *(f"{v:.1f} {unit}" for v in (values.min(), np.median(values), values.max())))
-    console.print(table)
-    steps = periods * 16 * twin.substeps
+    console, started = Console(highlight=False), time.perf_counter()
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "robot.toml").write_text(ROBOT)
+    for seed, name in enumerate(LOGS):
+        run(console, "standin", OUT / "robot.toml", "--seconds", 20, "--seed", seed, "--out", OUT / f"{name}.npz")
+    known = [OUT / f"{name}.npz" for name in LOGS[:2]]
+    run(console, "gap", "quadruped", known[0], "--in-air", "--out", OUT / "gap")
+    run(console, "fit", "quadruped", *known, "--in-air", "--out", OUT / "fit")
+    console.rule("what it did not see")
+    before, after = errors()
     console.print(
-        f"{(tilt[-1] > 60).sum()} of 16 fell over. {steps:,} physics steps at {steps / stepping:,.0f} a second, "
-        f"{time.perf_counter() - started:.1f} s in all with the pictures. Eight of them 0.5 s after the push: {OUT}"
+        f"{LOGS[2]}.npz, free run: [b]{before:.3f} deg[/b] with the model as given, [b]{after:.3f} deg[/b] with the twin"
     )
+    console.print(revealed())
+    console.print(f"{time.perf_counter() - started:.0f} s in all. Open {OUT}/gap/report.html and {OUT}/fit/report.html")
 
 
-def picture(worlds: Worlds, world: int) -> np.ndarray:
-    model, data = worlds.batch.get_model(world), worlds.batch.get_data(world)
-    mujoco.mj_forward(model, data)
-    return render(model, data, 320, 240)
+def run(console: Console, *words: object) -> None:
+    """Run a command as a user would."""
+    said = [str(w) for w in words]
+    console.rule(f"gapless {' '.join(said)}", align="left")
+    try:
+        gapless(said)
+    except BadInput as error:
+        raise SystemExit(f"gapless: {error}") from None
+
+
+def errors() -> tuple[float, float]:
+    """Root mean square error of the model and of the twin on motion that neither has seen, mean over joints [deg]."""
+    log = read(OUT / f"{LOGS[2]}.npz")
+    twins = (Twin.load("quadruped", in_air=True), Twin.load(OUT / "fit/twin.xml"))
+    before, after = (float(np.degrees(replay(twin, log).rmse("q").mean())) for twin in twins)
+    return before, after
+
+
+def revealed() -> Table:
+    """The secrets beside what was found."""
+    truth = StandIn(load(OUT / "robot.toml")).named()
+    found = json.loads((OUT / "fit/fit.json").read_text())["parameters"]
+    by_member = {m: f for name, f in found.items() for m in f["shared_by"] or (name,)}
+    table = Table(title="The secrets, revealed", box=box.SIMPLE)
+    for heading in ("", "model", "robot", "found", "90 % interval"):
+        table.add_column(heading, justify="right" if heading else "left")
+    shown: set[tuple[str, float]] = set()
+    for name, value in truth.items():
+        quantity = name.partition("/")[0]
+        if name not in by_member or (quantity, value) in shown:
+            continue
+        shown.add((quantity, value))
+        f = by_member[name]
+        table.add_row(name, *(f"{x:.4g}" for x in (f["nominal"], value, f["value"])), f"{f['low']:.4g} to {f['high']:.4g}")
+    return table
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ def log_of(seed: int, seconds: float = 20.0, **secrets: object) -> Log:
 
 @pytest.fixture(scope="module")
 def stiff() -> Explanation:
-    return explain(twin_of(), [log_of(11, change={"gains.kp/*": "x0.5"})])
+    task = {"gains.kp": 0.1, "latency.action": 0.4}
+    return explain(twin_of(), [log_of(11, change={"gains.kp/*": "x0.5"})], task=task)
 
 
 def test_a_gain_that_is_half_is_named_with_its_value(stiff: Explanation) -> None:
@@ -60,9 +61,8 @@ def test_play_that_the_twin_lacks_is_named() -> None:
     assert found.mechanisms[0].name == "backlash.width"
 
 
-def test_what_mechanisms_cost_the_task_is_ranked_beside() -> None:
-    found = explain(twin_of(), [log_of(14)], task={"gains.kp": 0.1, "latency.action": 0.4})
-    assert [n for n, _ in found.task] == ["latency.action", "gains.kp"]
+def test_what_mechanisms_cost_the_task_is_ranked_beside(stiff: Explanation) -> None:
+    assert [n for n, _ in stiff.task] == ["latency.action", "gains.kp"]
 
 
 def test_the_same_logs_give_the_same_answer() -> None:

@@ -1,14 +1,38 @@
 """The ladder: joints of one actuator type share their numbers until held-out error says otherwise."""
 
+import mujoco
 import numpy as np
 import pytest
 
 from gapless.identify import Fit, fit
-from gapless.identify.ladder import OWN
+from gapless.identify.ladder import OWN, RUNGS
 from gapless.twin import Twin
 from gapless.twin.mechanisms import Friction
 from gapless.worlds.motion import plan
 from gapless.worlds.standin import Spec, StandIn, build, record
+
+
+@pytest.mark.parametrize(
+    ("rung", "add", "name", "truth"),
+    [
+        ("+ backlash", {"backlash": {"width": 0.04}}, "backlash.width/servo", 0.04),
+        ("+ flex between motor and link", {"flex": {"stiffness": 20.0, "damping": 0.05}}, "flex.stiffness/servo", 20.0),
+        ("+ torque-speed line", {"motor": {"no_load_speed": 4.0}}, "motor.no_load_speed/servo", 4.0),
+    ],
+)
+def test_a_structure_that_the_model_lacks_is_found_and_installed(rung, add, name, truth, tmp_path):
+    secrets: dict[str, float | str] = {"gains.kp/*": "x0.8", "friction.coulomb/*": "x1.5", "latency.action": 0.01}
+    spec = Spec("bench", seed=1, tolerance=0, change=secrets, add=add, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), 20.0, np.random.default_rng(0)), stand_in.signal)
+    found = fit(Twin.load("bench", add=[Friction(full=True)]), [log])
+    climbed = {r.name for r in found.ladder if r.climbed}
+    assert rung in climbed
+    assert not climbed & {r for r, _ in RUNGS[2:] if r != rung}
+    assert found.values[found.twin.space.names.index(name)] == pytest.approx(truth, rel=0.15)
+    assert np.degrees(found.heldout.fit) < 0.04
+    found.twin.save(tmp_path / "twin.xml", found.values)
+    mujoco.MjModel.from_xml_path(str(tmp_path / "twin.xml"))
 
 
 def legs(change: dict[str, float | str]) -> Fit:

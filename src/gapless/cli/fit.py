@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gapless.identify import Fit
     from gapless.logs import Log, Mapping
     from gapless.twin import Twin
+    from gapless.twin.belief import Belief
+
+SIMULATIONS = 4000  # of each window of the logs, for --method posterior
 
 
 def fit(
@@ -23,7 +28,8 @@ def fit(
     ] = (),
     in_air: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
-    method: Literal["least-squares", "evolve"] = "least-squares",
+    method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
+    particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("fit"),
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False,
@@ -51,7 +57,9 @@ def fit(
         fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5".
         in_air: The floating base was held fixed.
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
-        method: evolve goes on with CMA-ES in the full model, for minutes.
+        method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
+            from simulations, by a network (needs gapless[posterior]).
+        particles: Write the belief as so many weighted samples instead of a Gaussian.
         resume: Go on with what DIR has of an earlier run.
         out: Folder for the results.
         json: Print JSON instead of tables.
@@ -73,6 +81,8 @@ def fit(
     from gapless.twin.belief import save
     from gapless.twin.mechanisms import Friction
 
+    if particles < 0:
+        raise BadInput(f"--particles must be a positive number, not {particles}")
     stated = _pairs(fix)
     robot = load(model)
     paths = log_paths(logs)
@@ -92,12 +102,13 @@ def fit(
     with Console(stderr=True).status("reading", spinner="dots") as status:
         try:
             found = identify(twin, admitted.logs, lambda text: status.update(text), memory, known, method == "evolve", signals)
+            belief, more = _belief(found, admitted.logs, method, particles, signals, lambda text: status.update(text))
         except BadInput as error:
             kept = f"; what was computed until then is in {memory.path}, for --resume" if memory.done else ""
             raise BadInput(f"{error}{kept}") from None
-    found = replace(found, warnings=[*found.warnings, *(f"left out {why}" for why in left_out), *admitted.notes])
+    found = replace(found, warnings=[*found.warnings, *more, *(f"left out {why}" for why in left_out), *admitted.notes])
     found.twin.save(out / "twin.xml", found.values)
-    save(found.belief, out / "belief.json")
+    save(belief, out / "belief.json")
     hashes = {path: log.provenance.sha256 for path, log in zip(used, admitted.logs, strict=True)}
     summary = _summary(found, used) | {"left_out": left_out, "provenance": {"model": model, "fixed": known, "sha256": hashes}}
     _write_json(out / "fit.json", summary)
@@ -108,6 +119,24 @@ def fit(
         print(text.dumps(_plain(summary)))
     else:
         _print(found, summary, out)
+
+
+def _belief(
+    found: "Fit", logs: "list[Log]", method: str, count: int, signals: tuple[str, ...], tick: "Callable[[str], object]"
+) -> "tuple[Belief, list[str]]":
+    """The fit's Gaussian, or particles; and what speaks against them."""
+    import numpy as np
+
+    from gapless.identify.posterior import particles, posterior
+
+    rng = np.random.default_rng(0)
+    if method == "posterior":
+        drawn = posterior(found, logs, SIMULATIONS, rng, tick, count or 1000, signals)
+    elif count:
+        drawn = particles(found, logs, count, rng, tick, signals)
+    else:
+        return found.belief, []
+    return drawn.belief, drawn.warnings
 
 
 def _read(paths: "list[Path]", mapping: "Mapping | None") -> "tuple[dict[Path, Log], list[str]]":

@@ -76,6 +76,8 @@ def standin(
             raise BadInput(
                 f"{spec}: {error} after {stand_in.seconds:.2f} s; change it less, or give it smaller steps"
             ) from None
+    if described.tolerance == 0 and not described.change and not described.add:
+        log = dataclasses.replace(log, meta={**log.meta, "twin": True})  # no secrets: the model itself
     write(log, file)
     told = f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {file}"
     console.print(told, markup=False, highlight=False)

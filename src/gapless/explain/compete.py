@@ -20,6 +20,7 @@ FINALISTS = 6  # causes that are fitted after the screening
 CLOSE = 1.5  # times the smallest left: hypotheses that are fitted to the end
 OUTLIER = 5.0  # floors, or times 1.5 of what is typical of a worse fit (of a normal distribution: its standard deviation)
 HOPELESS = 20.0  # times enough: tolerances that leave as much will not explain it with better slopes either
+SHARES = (1.0, 0.5, 0.2)  # of a step of the tolerances that are tried
 DONE = 1.05  # times what is left after a step: less progress ends a fit
 
 
@@ -28,7 +29,7 @@ def tolerances(contest: Contest, base: Fit, rounds: int = 3) -> Fit:
     fit = base
     for _ in range(rounds):
         full = step(contest, fit, None, 0.0)
-        best = min(moved(contest, [(fit, fit.x + share * full) for share in (1.0, 0.5)]), key=lambda f: f.left)
+        best = min(moved(contest, [(fit, fit.x + share * full) for share in SHARES]), key=lambda f: f.left)
         if best.left * DONE > fit.left:
             return min(fit, best, key=lambda f: f.left)
         fit = best
@@ -37,20 +38,24 @@ def tolerances(contest: Contest, base: Fit, rounds: int = 3) -> Fit:
 
 def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fit]:
     """What the tolerances explain, iterated until little is left or nothing more is gained."""
-    fit = tolerances(contest, nominal)
+    contest = replace(contest, outlier=_outlier(contest, nominal))
+    fit = tolerances(contest, moved(contest, [(nominal, nominal.x)])[0])
     for _ in range(3 if fit.left < HOPELESS * enough else 0):
         contest, fit = relinearised(contest, fit)
         before, fit = fit, tolerances(contest, fit)
-        if fit.left < 0.8 * enough or fit.left > 0.8 * before.left:
+        if fit.left < 0.8 * enough or fit.left > 0.9 * before.left:
             break
     return contest, fit
 
 
 def relinearised(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
-    typical = float(np.median(np.abs(fit.residual)))
-    contest = replace(contest, outlier=max(OUTLIER, OUTLIER * 1.5 * typical))
+    contest = replace(contest, outlier=_outlier(contest, fit))
     return linearised(contest, moved(contest, [(fit, fit.x)])[0], contest.coupled)
+
+
+def _outlier(contest: Contest, fit: Fit) -> float:
+    return contest.loose * OUTLIER * max(1.0, 1.5 * float(np.median(np.abs(fit.residual))))
 
 
 def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[Contest, Fit]:
@@ -90,7 +95,8 @@ def step(contest: Contest, fit: Fit, own: Array | None, radius: float, rest: boo
 
 def compete(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
     """Each rival beside the causes of `base`, screened from a grid and the most promising fitted: best first."""
-    rivals = [c for c in rivals if c not in base.causes and contest.arena((*base.causes, c)) is not None]
+    met = [c for c in rivals if contest.arena((*base.causes, c)) is not None]
+    rivals = [c for c in met if c not in base.causes and contest.visible(c)]
     fits = screened(contest, base, rivals)
     finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
     fits = moved(contest, [(f, f.x) for f in finalists])
@@ -127,7 +133,10 @@ def screened(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
                 starts.append((Fit((*base.causes, cause), x, base.residual), x))
     found = moved(contest, starts)
     mixed = []
+    joints = contest.arenas[""].twin.joints
     for cause in rivals:
+        if not any(contest.variables[i].name.partition("/")[2] in joints[1:] for i in contest.causes[cause]):
+            continue  # nothing to mix
         mine_fits = [f for f in found if f.causes[-1] == cause]
         x = _mixed(contest, base, cause, mine_fits)
         mixed.append((Fit((*base.causes, cause), x, base.residual), x))

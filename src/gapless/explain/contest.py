@@ -21,12 +21,13 @@ from gapless.twin.space import Array, Parameter
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
+RARE = 0.05  # share of errors that single events may make
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
 UNSEEN = ("sensors.", "latency.drop")
 """What moves no prediction, but for the read skew of a bus."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """Where a hypothesis ended."""
 
@@ -55,6 +56,8 @@ class Contest:
     """Of residuals with respect to scaled variables. Shape: (samples x columns, variables)."""
     outlier: float = np.inf
     """Errors beyond this many floors hardly count more when they grow: a lost command is no property of the robot."""
+    loose: float = 1.0
+    """How much farther out an error must be than usual to be taken for an outlier."""
     mask: Array | float = 1.0
     """Which residuals count. Shape: (samples x columns,)."""
 
@@ -83,6 +86,10 @@ class Contest:
         """How far a cause may go, scaled."""
         ends = [_scaled(v, np.array([v.low, v.high])) for v in self.variables]
         return np.array([max(e[0], -FARTHEST) for e in ends]), np.array([min(e[1], FARTHEST) for e in ends])
+
+    def visible(self, cause: str) -> bool:
+        """Whether a cause can show at all: contact needs something that touches, a payload a base that is not held."""
+        return not cause.startswith(("contact.", "inertia.payload")) or bool(self.slopes[:, self.causes[cause]].any())
 
     def numbers(self, causes: Sequence[str]) -> list[int]:
         """The variables of some causes."""
@@ -113,10 +120,10 @@ class Contest:
         return np.array(out)
 
     def drawn_in(self, errors: Array) -> Array:
-        """Errors (k, samples, columns) [rad] as residuals (k, samples x columns): in floors, with a Cauchy loss."""
+        """Errors (k, samples, columns) [rad] as residuals (k, samples x columns): in floors, outliers bounded."""
         r = (errors / self.floor).reshape(len(errors), -1) * self.mask
         if np.isfinite(self.outlier):
-            r = np.sign(r) * self.outlier * np.sqrt(np.log1p((r / self.outlier) ** 2))
+            r = r / np.sqrt(1 + (r / self.outlier) ** 2)
         return np.asarray(r)
 
     def values(self, x: Array, twin: Twin) -> Array:
@@ -195,6 +202,11 @@ class Contest:
     def information(self) -> Array:
         return np.asarray(self.slopes.T @ self.slopes)
 
+    def usual(self, fit: Fit) -> Array:
+        """Mean square by column without its few largest: a lost command makes such, and is no property of the robot."""
+        square = np.sort(fit.residual.reshape(-1, len(self.floor)) ** 2, axis=0)
+        return np.asarray(square[: round((1 - RARE) * len(square))].mean(axis=0))
+
     def evidence(self, fit: Fit) -> float:
         """Smaller is better (as in Schwarz's criterion): what is left, and a price for every number beyond its tolerance."""
         low, high = self.box
@@ -228,12 +240,7 @@ def cause_of(v: Parameter) -> str | None:
 
 def variables(twin: Twin) -> tuple[Parameter, ...]:
     """The parameters that can move a prediction of this twin."""
-    floating = any(p.name == "offset.imu_roll" for p in twin.space.parameters)
-    return tuple(
-        p
-        for p in twin.space.parameters
-        if (not p.name.startswith(UNSEEN) or p.name == "sensors.skew") and (floating or not p.name.startswith("contact."))
-    )
+    return tuple(p for p in twin.space.parameters if not p.name.startswith(UNSEEN) or p.name == "sensors.skew")
 
 
 def _scaled(v: Parameter, values: Array) -> Array:

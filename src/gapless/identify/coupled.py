@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gapless.errors import BadInput
 from gapless.identify.alone import soft
 from gapless.identify.joint import BLOCK
-from gapless.identify.solve import Colouring, colouring, least_squares, slopes
+from gapless.identify.solve import Colouring, colouring, least_squares, slopes, widths
 from gapless.identify.unknown import Part
 from gapless.logs import Log
 from gapless.twin import Space, Twin
@@ -33,6 +33,8 @@ ROBUST = 3.0  # times the typical error of a joint: beyond it errors count less 
 STRIDE = 200.0  # Hz: samples closer than this tell nothing more
 SMALLEST = 1e-4  # rad, Nm, m: no sensor of a robot sees less
 PRIOR = 3.0  # scaled units
+LAST_STEPS = 3
+WIDE = 0.1  # scaled units: where to begin with slopes that say what is known
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Windows:
     """Index of each replayer's log."""
     window: float
     """[s]"""
+    blocks: tuple[NDArray[np.int64], ...]
+    """Number of the block in its log that a sample belongs to, -1 for samples that are not compared; by replayer. Shape of
+    each: (windows, samples)."""
     signals: tuple[str, ...] = ("q",)
     """What is compared."""
 
@@ -64,8 +69,9 @@ class Windows:
         for i, replayer in enumerate(self.replayers):
             result = replayer(values[i] if values.ndim == 3 else values, shift=None if shifts is None else shifts[i])
             error = np.concatenate([result.error(s) for s in self.signals], axis=3)
-            error[np.broadcast_to(np.isnan(replayer.time)[None, :, :, None], error.shape)] = np.nan
-            out.append(error[:, :, :: _every(replayer)])
+            error = error[:, :, :: _every(replayer)]
+            error[:, self.blocks[i] < 0] = np.nan
+            out.append(error)
         return out
 
 
@@ -78,6 +84,7 @@ def windows(
     starts: Sequence[Array] | None = None,
     length: float | None = None,
     signals: tuple[str, ...] = ("q",),
+    free: bool = False,
 ) -> Windows:
     """Cut logs into windows.
 
@@ -89,6 +96,7 @@ def windows(
         most: at most so many windows of all logs, evenly spread; 0 for all.
         starts: when windows start instead, by log [s].
         length: of the windows instead of the usual one [s]; as long as the logs, they run free.
+        free: one window from the first sample to the last instead, of which the blocks in `keep` are compared.
         signals: what is compared: q, dq, tau, and a floating base's quat, gyro, base_pos, base_vel; every log must have them.
     """
     holds = base_joint(twin.model) is None and all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
@@ -100,7 +108,7 @@ def windows(
         count = max(1, int((min(seconds, clock[-1] - clock[0]) + 1e-6) / length))
         rows = np.searchsorted(clock, clock[0] + length * np.arange(count) - 1e-9)
         good = whole[rows] & (clock[-1] - clock[rows] >= 0.5 * length)
-        if keep is not None:
+        if keep is not None and not free:
             mine = np.repeat(keep[i], round(BLOCK / length))
             good &= np.pad(mine, (0, max(0, count - len(mine))))[:count]
         begins.append(clock[rows[good]] if starts is None else starts[i])
@@ -109,19 +117,33 @@ def windows(
         raise BadInput(
             "no window of the logs starts with a position of every joint, so nothing can be fitted in the full model"
         )
-    if most and total > most:
+    if most and total > most and not free:
         flat = np.zeros(total, dtype=bool)
         flat[np.linspace(0, total - 1, most).round().astype(int)] = True
         parts = np.split(flat, np.cumsum([len(b) for b in begins])[:-1])
         begins = [b[p] for b, p in zip(begins, parts, strict=True)]
     used = [i for i, b in enumerate(begins) if len(b)]
-    made = tuple(Replayer(twin, logs[i], window=length, starts=begins[i]) for i in used)
+    if free:
+        made = tuple(Replayer(twin, logs[i], end=seconds) for i in used)
+    else:
+        made = tuple(Replayer(twin, logs[i], window=length, starts=begins[i]) for i in used)
     for signal in signals:
         lacks = next((r.log for r in made if signal not in r.columns), None)
         if lacks is not None:
             has = ", ".join(made[0].columns)
             raise BadInput(f"{lacks.provenance.source or 'a log'}: no {signal} of every joint to fit to (it has {has})")
-    return Windows(twin, made, np.array(used, dtype=np.int64), length, signals)
+    blocks = tuple(_blocks(r, None if keep is None else keep[i]) for r, i in zip(made, used, strict=True))
+    return Windows(twin, made, np.array(used, dtype=np.int64), length, blocks, signals)
+
+
+def _blocks(replayer: Replayer, keep: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """The block of each sample of each window; -1 where there is no sample, or its block is not kept."""
+    time = replayer.time[:, :: _every(replayer)]
+    since = np.nan_to_num(time) + (replayer.starts - replayer.log["q"].time[0])[:, None]
+    block = ((since + 1e-9) / BLOCK).astype(np.int64)
+    if keep is not None and len(replayer.starts) == 1:  # a free run: what it passes through on the way counts only where kept
+        block = np.where(keep[np.minimum(block, len(keep) - 1)], block, -1)
+    return np.where(np.isnan(time), -1, block)
 
 
 @dataclass(frozen=True)
@@ -142,7 +164,7 @@ class Objective:
     @cached_property
     def _shapes(self) -> list[tuple[int, int]]:
         """Windows and samples of each log."""
-        return [(len(r.starts), len(range(0, r.time.shape[1], _every(r)))) for r in self.data.replayers]
+        return [(b.shape[0], b.shape[1]) for b in self.data.blocks]
 
     @cached_property
     def _at(self) -> tuple[list[int], list[int]]:
@@ -237,15 +259,40 @@ class Objective:
         columns = len(self.data.trees)
         return np.concatenate([np.repeat(np.arange(w) + count[i], s * columns) for i, (w, s) in enumerate(self._shapes)])
 
-    def part(self, x: Array) -> Part:
-        """The residuals and their slopes there, less what other zeros and starts of windows could do instead."""
-        every = slopes(self, x, *self.bounds, self.coloured)
-        residual, own, others = self(x[None])[0], every[:, : len(self.space)], every[:, len(self.space) :]
+    def finish(self, x: Array) -> tuple[Array, Part]:
+        """Last steps with the slopes that the intervals need anyway; and the residuals and slopes there, for the intervals.
+
+        What other zeros and starts of windows could do instead does not count as known.
+        """
+        residual = self(x[None])[0]
+        wide = widths(slopes(self, x, *self.bounds, self.coloured, residual, WIDE), residual)
+        for _ in range(LAST_STEPS):
+            every, before = slopes(self, x, *self.bounds, self.coloured, difference=wide), float(residual @ residual)
+            wide = widths(every, residual)
+            prior = before / max(len(residual), 1) * np.diag(1 / self.prior**2) + 1e-12 * np.eye(len(x))
+            step = -np.linalg.solve(every.T @ every + prior, every.T @ residual)
+            tried = np.clip(x + np.array([0.0, 0.3, 0.6, 1.0])[:, None] * step, *self.bounds)
+            residuals = self(tried)
+            best = int((residuals**2).sum(axis=1).argmin())
+            x, residual = tried[best], residuals[best]
+            if before - float(residual @ residual) < before / len(residual):  # less than the noise of one sample
+                break
+        own, others = every[:, : len(self.space)], every[:, len(self.space) :]
         if others.size:
-            size = float(residual @ residual) / max(len(residual), 1)
-            prior = size * np.diag(1 / self.prior[len(self.space) :] ** 2) + 1e-12 * np.eye(others.shape[1])
-            own = own - others @ np.linalg.solve(others.T @ others + prior, others.T @ own)
-        return Part(self.space.names, residual, own, self._window_of, len(self.data.trees))
+            inner = others.T @ others + prior[len(self.space) :, len(self.space) :]
+            own = own - others @ np.linalg.solve(inner, others.T @ own)
+        return x, Part(self.space.names, residual, own, self._block_of, len(self.data.trees))
+
+    @cached_property
+    def _block_of(self) -> NDArray[np.int64]:
+        """The stretch of time that each residual belongs to: a block of a log, or a window."""
+        first, out = 0, []
+        for blocks in self.data.blocks:
+            last = int(blocks.max()) + 1
+            own = np.maximum(blocks, 0) if len(blocks) == 1 else np.arange(len(blocks))[:, None] + 0 * blocks
+            out.append(np.repeat(own.ravel() + first, len(self.data.trees)))
+            first += last if len(blocks) == 1 else len(blocks)
+        return np.concatenate(out)
 
 
 def solve(objective: Objective, iterations: int = 8, tolerance: float = 1e-2) -> Array:

@@ -33,8 +33,12 @@ RUNGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 DRIVE, PLAIN = RUNGS[:2]
 OWN = "+ each joint its own numbers"
 LEAST = 0.05  # share of the squared error that a rung must take away to be worth its parameters
-PLAYS = (0.005, 0.03)  # rad: where to begin with backlash, since none has no slope; less than two fifths of the first is none
+PLAYS = (0.005, 0.03)  # rad: where to begin with backlash, since none has no slope
+NO_PLAY = 0.002  # rad: twice what is no news
 SOFT = (0.7, 1.4)  # times kp: where to begin with a spring in a joint, since from stiff ones a fit rarely comes back
+STRUCTURE = (
+    0.25  # the same of a rung that puts something new into the model, which coupling that a joint alone misses can imitate
+)
 OUTLIER = 4.0  # times the median error of a block
 FEW_LOGS = 12  # fewer differ too much from each other for one half to speak for the other
 
@@ -115,6 +119,7 @@ def climb(problems: Sequence[Problem], teams: Sequence[list[int]], tick: Tick = 
             now, waiting = _best_of(now, waiting, kept, tick, remember)
         if now.chosen != plain:
             now = _own(now, kept, tick, remember)
+        now = _stated(now, kept, remember)
     except KeyboardInterrupt:
         if not now.chosen:
             raise
@@ -136,13 +141,13 @@ def _best_of(
         tried.append((gain_of(now.errors, after), name, extra, found, after))
         tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
     tried.sort(key=lambda t: -t[0][0])
-    (gain, error), name, extra, found, after = tried[0]
-    # the best of several is good by luck too: the largest of k errors is about sqrt(2 ln k) of them;
-    # and without the drive's own numbers no other rung can show what it is worth
+    # the best of several is good by luck too: the largest of k errors is about sqrt(2 ln k) of them
     luck = max(1.0, float(np.sqrt(2 * np.log(len(tried)))))
-    there = any(_there(now.problems[t[0]], x[0], extra) for t, x in zip(now.teams, found, strict=True))
-    if not ((gain > max(luck * error, LEAST) and there) or not now.chosen):
+    good = [t for t in tried if t[0][0] > max(luck * t[0][1], _least(t[2])) and _there(now, t[3], t[2])]
+    if now.chosen and not good:
         return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
+    # without the drive's own numbers no other rung can show what it is worth
+    (gain, error), name, extra, found, after = good[0] if good else tried[0]
     rungs = [*now.rungs, Rung(name, _rms(after), gain, error, True)]
     hopeless = {n for (g, e), n, _, _, _ in tried if g + e < 0}
     left = [w for w in waiting if not set(w[1]) <= {*now.chosen, *extra} and w[0] not in hopeless]
@@ -190,6 +195,19 @@ def _sound(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
     return replace(now, where=where, errors=errors, rungs=[*now.rungs, rung])
 
 
+def _stated(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
+    """Keep the damping gain that the model states if viscous friction does as well: mostly only their sum is seen."""
+    if not {"kd", "viscous"} <= set(now.chosen) or not all(p.data.servo and p.free(("kd",)) for p in now.problems):
+        return now
+    less = tuple(q for q in now.chosen if q != "kd")
+    where, errors = _tried(now, now.teams, less, kept, now.where, "damping as stated", remember)
+    gain, error = gain_of(now.errors, errors)
+    rung = Rung("  damping gain as stated", _rms(errors), gain, error, gain > -max(error, LEAST / 2))
+    if not rung.climbed:
+        return replace(now, rungs=[*now.rungs, rung])
+    return replace(now, chosen=less, where=where, errors=errors, rungs=[*now.rungs, rung])
+
+
 def _tried(
     now: Climb,
     teams: Sequence[Sequence[int]],
@@ -229,9 +247,16 @@ def _pushed(p: Problem, full: Array, extra: tuple[str, ...]) -> list[Array]:
     return [out]
 
 
-def _there(p: Problem, full: Array, extra: tuple[str, ...]) -> bool:
+def _there(now: Climb, found: Sequence[list[Array]], extra: tuple[str, ...]) -> bool:
     """Whether what was found is more than nothing: a play within its tolerance is none."""
-    return "play" not in extra or bool(p.at_scaled(full, extra)[PLACE["play"]] > 2 * PLAYS[0] / 5)
+    if "play" not in extra:
+        return True
+    widths = [now.problems[t[0]].at_scaled(x[0], extra)[PLACE["play"]] for t, x in zip(now.teams, found, strict=True)]
+    return bool(max(widths) > NO_PLAY)
+
+
+def _least(extra: tuple[str, ...]) -> float:
+    return STRUCTURE if set(extra) & {"no_load_speed", "play", "stiffness"} else LEAST
 
 
 def outliers(errors: Array) -> NDArray[np.bool_]:

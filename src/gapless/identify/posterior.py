@@ -25,9 +25,11 @@ from gapless.identify import coupled
 from gapless.identify.fit import Fit
 from gapless.identify.ladder import Tick, quiet
 from gapless.identify.solve import slopes
-from gapless.identify.unknown import PRIOR, Part, _lasting
+from gapless.identify.standing import SIGNALS
+from gapless.identify.unknown import PRIOR, _lasting
 from gapless.logs import Log
 from gapless.twin import Particles
+from gapless.twin.mechanism import base_joint
 from gapless.twin.space import Array
 
 WINDOWS = 60  # of the logs, evenly spread: as many as the fit takes
@@ -46,6 +48,7 @@ STRANGE = (
     0.001  # share of the simulations that are farther out than the logs: with fewer, the network has seen nothing like them
 )
 HIDDEN, TRANSFORMS = 32, 3  # units and layers of the network: more learn a posterior of 60 parameters no better
+EPOCHS = 150  # at most: by then every posterior that was tried had been learnt
 STEPS = 10  # of the Markov chains at bounds, times the parameters
 
 
@@ -60,7 +63,14 @@ class Drawn:
     warnings: list[str]
 
 
-def particles(found: Fit, logs: Sequence[Log], n: int, rng: np.random.Generator, tick: Tick = quiet) -> Drawn:
+def particles(
+    found: Fit,
+    logs: Sequence[Log],
+    n: int,
+    rng: np.random.Generator,
+    tick: Tick = quiet,
+    signals: tuple[str, ...] = ("q",),
+) -> Drawn:
     """Weight draws from a Gaussian about the fit by the likelihood of the logs in the full model.
 
     Args:
@@ -69,14 +79,21 @@ def particles(found: Fit, logs: Sequence[Log], n: int, rng: np.random.Generator,
         n: particles, each a simulation of the logs' windows in up to four rounds.
         rng: same seed, same particles.
         tick: told what is being done.
+        signals: what the full model was fitted to; a floating base's own signals are always among it.
     """
     _enough(n, found)
     tick("particles: slopes in the full model")
-    return _drawn(found, *weighted(problem(*_objective(found, logs)), n, rng, tick))
+    return _drawn(found, *weighted(problem(*_objective(found, logs, signals)), n, rng, tick))
 
 
 def posterior(
-    found: Fit, logs: Sequence[Log], simulations: int, rng: np.random.Generator, tick: Tick = quiet, n: int = 1000
+    found: Fit,
+    logs: Sequence[Log],
+    simulations: int,
+    rng: np.random.Generator,
+    tick: Tick = quiet,
+    n: int = 1000,
+    signals: tuple[str, ...] = ("q",),
 ) -> Drawn:
     """Learn the posterior from simulations of the logs' windows: neural posterior estimation (Papamakarios and Murray 2016).
 
@@ -87,6 +104,7 @@ def posterior(
         rng: same seed, same particles.
         tick: told what is being done.
         n: particles to draw from what was learnt.
+        signals: what the full model was fitted to; a floating base's own signals are always among it.
     """
     k = len(found.belief.space)
     if simulations < max(LEAST, 10 * k):
@@ -94,7 +112,7 @@ def posterior(
     _enough(n, found)
     _sbi()
     tick("posterior: slopes in the full model")
-    return _drawn(found, *learnt(problem(*_objective(found, logs)), simulations, n, rng, tick))
+    return _drawn(found, *learnt(problem(*_objective(found, logs, signals)), simulations, n, rng, tick))
 
 
 @dataclass(frozen=True)
@@ -135,18 +153,23 @@ class Problem:
 
 
 def problem(objective: coupled.Objective, start: Array) -> Problem:
-    """An objective's errors made independent and of size 1; what it has besides parameters is integrated out."""
-    k = len(objective.space)
-    part = objective.part(start)
-    scale = _scale(part)
-    jacobian = part.jacobian / scale[:, None]
-    along, share = np.zeros((len(scale), 0)), np.zeros(0)
-    if len(start) > k:
-        # zeros of single logs and starts of windows move errors nearly in proportion, so that what they can explain, given how
-        # large they may be, is taken out of all errors: exact for a linear Gaussian model
-        others = slopes(objective, start, *objective.bounds, objective.coloured)[:, k:] / scale[:, None] * objective.prior[k:]
-        along, size, _ = np.linalg.svd(others, full_matrices=False)
-        share = 1 - 1 / np.sqrt(1 + size**2)
+    """An objective's errors made independent and of size 1; what it has besides parameters is integrated out.
+
+    Zeros of single logs and starts of windows move errors nearly in proportion, so that what they can explain, given how large
+    they may be, is taken out of all errors: exact for a linear Gaussian model.
+    """
+    k, columns = len(objective.space), len(objective.size)
+    lengths = [e.shape[2] * columns for e in objective.data.errors(objective.base[None]) for _ in range(e.shape[1])]
+    window = np.repeat(np.arange(len(lengths)), lengths)
+    every, residual = slopes(objective, start, *objective.bounds, objective.coloured), objective(start[None])[0]
+    own, others = every[:, :k], every[:, k:]
+    if others.size:
+        others = others * objective.prior[k:]
+        scale = _scale(residual, own, window, columns)
+        start, residual = _settled(objective, start, others / scale[:, None], residual / scale)
+    scale = _scale(residual, own, window, columns)
+    along, size, _ = np.linalg.svd(others / scale[:, None], full_matrices=False)
+    share = 1 - 1 / np.sqrt(1 + size**2)
 
     def without(e: Array) -> Array:
         return np.asarray(e - (e @ along * share) @ along.T)
@@ -155,41 +178,59 @@ def problem(objective: coupled.Objective, start: Array) -> Problem:
         return without(objective(np.column_stack([x, np.tile(start[k:], (len(x), 1))])) / scale)
 
     low, high = (b[:k] for b in objective.bounds)
-    batch = max(1, WORLDS // sum(len(r.starts) for r in objective.data.replayers))
-    residual = without(part.residual[None] / scale)[0]
-    return Problem(errors, start[:k], low, high, residual, without(jacobian.T).T, batch)
+    batch = max(1, WORLDS // len(lengths))
+    return Problem(errors, start[:k], low, high, without(residual[None] / scale)[0], without(own.T / scale).T, batch)
 
 
-def _objective(found: Fit, logs: Sequence[Log]) -> tuple[coupled.Objective, Array]:
+def _settled(objective: coupled.Objective, start: Array, others: Array, residual: Array) -> tuple[Array, Array]:
+    """Zeros and starts of windows one Gauss-Newton step on, as a fit does not tell all of them, if that helps; residuals."""
+    step = np.linalg.solve(others.T @ others + np.eye(others.shape[1]), -others.T @ residual)
+    moved = start.copy()
+    moved[-len(step) :] += step * objective.prior[-len(step) :]
+    tried = np.stack([start, np.clip(moved, *objective.bounds)])
+    residuals = objective(tried)
+    best = int(np.argmin((residuals**2).sum(axis=1)))
+    return tried[best], residuals[best]
+
+
+def _objective(found: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tuple[coupled.Objective, Array]:
     """The windows of the logs in the full model, and where the fit ended there."""
     if not logs:
         raise BadInput("there is no log to weigh parameters with")
-    data = coupled.windows(found.twin, logs, most=WINDOWS)
+    floating = base_joint(found.twin.model) is not None
+    if floating:
+        signals = (*signals, *(s for s in SIGNALS if s not in signals and all(s in log for log in logs)))
+    begins = floating and not {"base_pos", "base_vel"} <= set(signals)
+    data = coupled.windows(found.twin, logs, most=WINDOWS, signals=signals)
     size = coupled.typical(data, found.values)
-    objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros))
-    start = np.concatenate([found.belief.centre, objective.start[len(found.belief.centre) :]])
-    if found.zeros:
-        zeros = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) for i in data.log_of]
-        start[len(found.belief.centre) :] = np.concatenate(zeros) / coupled.ZERO
+    objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros), begins)
+    own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.log_of if found.zeros]
+    start = objective.start.copy()
+    for at, known in ((0, found.belief.centre), (len(found.belief.space), np.concatenate([[], *own]))):
+        start[at : at + len(known)] = known
     return objective, np.clip(start, *objective.bounds)
 
 
-def _scale(part: Part) -> Array:
-    """What errors are divided by to count as independent ones of size 1. Shape: (residuals,)."""
+def _scale(r: Array, jacobian: Array, window: NDArray[np.int64], columns: int) -> Array:
+    """What errors are divided by to count as independent ones of size 1. Shape: (residuals,).
+
+    r: residuals, samples in order, the columns of a sample side by side. window: the number of each residual's window.
+    """
     from scipy.stats import t as student
 
-    r, k = part.residual, len(part.names)
-    used = np.abs(r) + np.abs(part.jacobian).sum(axis=1) > 0
+    k = jacobian.shape[1]
+    used = np.abs(r) + np.abs(jacobian).sum(axis=1) > 0
     free = 1 - min(k / max(int(used.sum()), 1), 0.9)
     square = np.empty(len(r))
-    for column in range(part.run):  # a joint each
-        mine = slice(column, None, part.run)
-        square[mine] = max(float(r[mine] @ r[mine]) / max(float(used[mine].sum()) * free, 1.0), 1e-18) * _lasting(r[mine], 1)
+    for column in range(columns):
+        mine = slice(column, None, columns)
+        noise = float(r[mine] @ r[mine]) / max(float(used[mine].sum()) * free, 1.0)
+        square[mine] = max(noise, 1e-18) * _lasting(r[mine], 1)
     # errors of different windows are independent: where the windows' pulls on the parameters differ by more than such errors
     # explain, all errors count as larger (magnitude adjustment of a likelihood: Ribatet, Cooley and Davison 2012)
-    information = part.jacobian.T @ (part.jacobian / square[:, None])
+    information = jacobian.T @ (jacobian / square[:, None])
     covariance = np.linalg.inv(information + np.eye(k) / PRIOR**2)
-    pulls = np.stack([np.bincount(part.block, weights=c) for c in (part.jacobian * (r / square)[:, None]).T], axis=1)
+    pulls = np.stack([np.bincount(window, weights=c) for c in (jacobian * (r / square)[:, None]).T], axis=1)
     pulls = pulls[np.abs(pulls).sum(axis=1) > 0]
     if len(pulls) > 1:
         pulls = pulls - pulls.mean(axis=0)
@@ -233,7 +274,7 @@ class Cut:
 
     def log_density(self, x: Array) -> Array:
         """Up to a constant."""
-        return np.asarray(-0.5 * (np.linalg.solve(_root(self.covariance), (x - self.centre).T) ** 2).sum(axis=0))
+        return -0.5 * (_solve(_root(self.covariance), x - self.centre) ** 2).sum(axis=1)
 
 
 def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -> tuple[Array, Array, list[str]]:
@@ -241,24 +282,30 @@ def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -
     centre, covariance = p.gaussian()
     k = len(centre)
     wider = 1 + TAILS / np.sqrt(k)
-    best = (np.sqrt(2 * wider - 1) / wider) ** k  # share of the particles that count if the posterior is a Gaussian
+    ideal = n * (np.sqrt(2 * wider - 1) / wider) ** k  # as many particles count if the posterior is a Gaussian
+    best, mean, spread, known = (-np.inf, np.empty(0), np.empty(0)), np.zeros(k), np.zeros((k, k)), 0.0
     for turn in range(ROUNDS):
         near = Cut(centre, wider * covariance, p.low, p.high)
         x = near.sample(n, rng)
         log_w = p.log_density(x, tick, f"particles, round {turn + 1}") - near.log_density(x)
-        power = _power(log_w, SANE * n)
-        w = _weights(power * log_w)
-        if _effective(w) > GOOD * best * n:
+        best = max(best, (_effective(_weights(log_w)), x, log_w), key=lambda tried: tried[0])
+        if best[0] > GOOD * ideal:
             break
-        few = k / (k + _effective(w))  # a covariance of few particles is held to the one before
-        was, now = _moments(x), _moments(x, w)
-        # the Gaussian changes as the draws that were cut from it must
-        change = _root((1 - few) * now[1] + few * was[1]) @ np.linalg.inv(_root(was[1]))
-        centre, covariance = centre + now[0] - was[0], change @ near.covariance @ change.T
-    if power == 1.0:
-        return x, w, []
-    words = f"only {_effective(_weights(log_w)):.0f} of {n} particles count, as the posterior is far from any Gaussian"
-    return x, w, [f"{words}; their weights were evened out (to the power {power:.2g}): use --method posterior"]
+        w = _weights(_power(log_w, SANE * n) * log_w)
+        # what all rounds say about the posterior, each as much as it has particles that count
+        share = _effective(w) / (known + _effective(w))
+        known += _effective(w)
+        own = _moments(x, w)
+        mean, spread = (1 - share) * mean + share * own[0], (1 - share) * spread + share * own[1]
+        # the Gaussian changes as the draws that were cut from it must; a covariance of few particles changes it less
+        was, few = _moments(x), k / (k + known)
+        change = _root((1 - few) * spread + few * was[1]) @ np.linalg.inv(_root(was[1]))
+        centre, covariance = centre + mean - was[0], change @ near.covariance @ change.T
+    effective, x, log_w = best
+    power = _power(log_w, SANE * n)
+    words = f"only {effective:.0f} of {n} particles count, as the posterior is far from any Gaussian"
+    words += f"; their weights were evened out (to the power {power:.2g}): use --method posterior"
+    return x, _weights(power * log_w), [] if power == 1.0 else [words]
 
 
 def learnt(
@@ -266,7 +313,7 @@ def learnt(
 ) -> tuple[Array, Array, list[str]]:
     """Neural posterior estimation: draws, their weights, warnings.
 
-    A log is summed up by the parameters that one Gauss-Newton step finds from it, which is all that it says if errors are linear.
+    Logs are summed up by the parameters that one Gauss-Newton step finds from them, which is all they say if errors are linear.
     The size of what is left says nothing more: it is where the noise of the simulations comes from. The network learns by how
     much, and how surely, a linear guess from this summary is wrong. Beyond bounds errors go on linearly, so that it sees none;
     what it says beyond them is cut off.
@@ -274,13 +321,12 @@ def learnt(
     k = len(p.start)
     centre, covariance = p.gaussian()
     information = p.jacobian.T @ p.jacobian
-    step = covariance
-    root = _root(step)  # the units in which everything is learnt
-    noise = np.linalg.cholesky(information + 1e-12 * np.trace(information) * np.eye(k))
+    step, root = covariance, _root(covariance)  # the root gives the units in which everything is learnt
+    noise = np.linalg.cholesky(information + (1e-12 * np.trace(information) + 1e-30) * np.eye(k))
 
     def summary(pull: Array) -> Array:
         """What a Gauss-Newton step finds, after a 1 for the linear guess. pull: errors times slopes, (logs, parameters)."""
-        return np.column_stack([np.ones(len(pull)), np.linalg.solve(root, step @ pull.T).T])
+        return np.column_stack([np.ones(len(pull)), _solve(root, pull @ step)])
 
     seen = summary(-p.residual[None] @ p.jacobian)
     reach = np.minimum(FAR * WIDE * np.sqrt(np.diag(covariance)), (p.high - p.low) / 4)
@@ -292,7 +338,7 @@ def learnt(
         x, pull = np.repeat(x, COPIES, axis=0), np.repeat(pull, COPIES, axis=0)
         told = summary(pull + rng.standard_normal(x.shape) @ noise.T)
         guess = np.linalg.lstsq(told, x, rcond=None)[0]
-        wrong = np.linalg.solve(root, (x - told @ guess).T).T
+        wrong = _solve(root, x - told @ guess)
         centre, covariance = (seen @ guess)[0], root @ _moments(wrong)[1] @ root.T
     tick(f"posterior: a network learns from {count} simulations")
     drawn, density = _learn(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
@@ -301,13 +347,13 @@ def learnt(
     y = seen @ guess + (middle + (drawn - middle) / narrow) @ root.T
 
     def log_density(y: Array) -> Array:
-        return density(middle + (np.linalg.solve(root, (y - seen @ guess).T).T - middle) * narrow)
+        return density(middle + (_solve(root, y - seen @ guess) - middle) * narrow)
 
     mean, spread = _moments(told[:, 1:])
-    out = [(np.linalg.solve(_root(spread), (t[:, 1:] - mean).T) ** 2).sum(axis=0) for t in (told, seen)]
+    out = [(_solve(_root(spread), t[:, 1:] - mean) ** 2).sum(axis=1) for t in (told, seen)]
     strange = float((out[0] > out[1]).mean()) < STRANGE
-    words = "no simulation is like the logs, so that what the network learnt does not hold for them: the fit may be far off"
-    return _within(y, log_density, p.low, p.high, rng), np.full(n, 1 / n), [words] if strange else []
+    doubt = "no simulation is like the logs, so that what the network learnt does not hold for them: the fit may be far off"
+    return _within(y, log_density, p.low, p.high, rng), np.full(n, 1 / n), [doubt] if strange else []
 
 
 def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: Array, rng: np.random.Generator) -> Array:
@@ -331,7 +377,7 @@ def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: A
 
 
 def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Array, Callable[[Array], Array]]:
-    """Draws of theta given what was seen, and their log-density, by a masked autoregressive flow that learnt from (theta, x)."""
+    """Draws of theta given what was seen, and their log-density, by an autoregressive flow that learnt from (theta, x)."""
     import torch
 
     trainer_of, network = _sbi()
@@ -348,9 +394,7 @@ def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Arra
         try:
             built = network("maf", hidden_features=HIDDEN, num_transforms=TRANSFORMS)
             trainer = trainer_of(density_estimator=built, tracker=_Silent(), show_progress_bars=False)
-            flow = trainer.append_simulations(single(theta), single(x)).train(
-                training_batch_size=100, stop_after_epochs=20, max_num_epochs=300
-            )
+            flow = trainer.append_simulations(single(theta), single(x)).train(max_num_epochs=EPOCHS)
             with torch.no_grad():
                 drawn = flow.sample((n,), condition=single(seen))[:, 0]
         finally:
@@ -423,4 +467,9 @@ def _moments(x: Array, weights: Array | None = None) -> tuple[Array, Array]:
 
 def _root(covariance: Array) -> Array:
     """Lower triangular."""
-    return np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance)))
+    return np.asarray(np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance))), float)
+
+
+def _solve(root: Array, rows: Array) -> Array:
+    """Rows in units of a root."""
+    return np.asarray(np.linalg.solve(root, rows.T).T, float)

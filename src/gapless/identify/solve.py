@@ -12,6 +12,7 @@ from gapless.twin.space import Array
 
 DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out, mostly
 WIDER = (0.02, 0.1, 0.4)  # where a step at one width gains nothing more, slopes over a wider stretch may see over the edge
+SEEN, WIDEST = 0.1, 1.0  # share of the residuals' size that a difference should make, and scaled units
 DAMPINGS = np.array([1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3])
 LARGEST_STEP = 2.0  # scaled units in one iteration
 
@@ -78,28 +79,51 @@ def least_squares(
     anchor, k = x.copy(), len(x)
     weight = np.broadcast_to(1 / np.asarray(prior, float) ** 2, (k,))
     r = residuals(x[None])[0]
-    damping, width = 1e-2, 0
+    group, reach = _groups(k, coloured)
+    damping, width, wide = np.full(len(reach), 1e-2), 0, np.zeros(k)
     for _ in range(iterations if r.any() else 0):  # nothing to fit to, or nothing left to gain
         size = float(r @ r) / max(len(r), 1)  # of a typical squared residual now: the prior counts as one of those
         best = float(r @ r) + size * float(weight @ (x - anchor) ** 2)
-        jacobian = slopes(residuals, x, low, high, coloured, r, WIDER[width])
+        jacobian = slopes(residuals, x, low, high, coloured, r, np.maximum(WIDER[width], wide))
+        wide = widths(jacobian, r)
         gradient = jacobian.T @ r + size * weight * (x - anchor)
         information = jacobian.T @ jacobian + size * np.diag(weight)
-        scale = np.diag(np.diag(information) + 1e-12 * np.trace(information))
-        dampings = damping * DAMPINGS
-        steps = np.array([-np.linalg.solve(information + d * scale, gradient) for d in dampings])
+        scale = np.diag(information) + 1e-12 * np.trace(information)
+        dampings = damping * DAMPINGS[:, None]  # (trials, groups)
+        steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
         trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
         tried = residuals(trials)
+        i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
+        if len(reach) > 1:  # what is best for one leg need not be for another
+            own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
+            mixed = trials[own[group], np.arange(k)]
+            trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
         costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
-        i = int(np.argmin(costs))
-        fall = 1 - float(costs[i]) / best if best > 0 else 0.0
+        j = int(np.argmin(costs))
+        fall = 1 - float(costs[j]) / best if best > 0 else 0.0
         if fall > 0:
-            x, r, damping = trials[i], tried[i], max(float(dampings[i]), 1e-8)
+            chosen = i if j < len(dampings) else own
+            x, r, damping = trials[j], tried[j], np.maximum(dampings[chosen, np.arange(len(reach))], 1e-8)
         if not fall > tolerance:
             width += 1
             if width == len(WIDER):
                 break
     return Solution(x, float(r @ r), r)
+
+
+def widths(jacobian: Array, r: Array) -> Array:
+    """Over how long a stretch each slope is worth taking: until it shows above what stick and slip do to it, scaled units."""
+    moved = np.linalg.norm(jacobian, axis=0)
+    return np.clip(SEEN * np.linalg.norm(r) / np.maximum(moved, 1e-300), DIFFERENCE, WIDEST)
+
+
+def _groups(k: int, coloured: Colouring | None) -> tuple[NDArray[np.int64], list[NDArray[np.bool_]]]:
+    """Parameters that move the same residuals step together: the group of each, and the residuals that each group moves."""
+    if coloured is None:
+        return np.zeros(k, dtype=np.int64), [np.ones(1, dtype=bool)]
+    seen: dict[bytes, int] = {}
+    group = np.array([seen.setdefault(np.packbits(row).tobytes(), len(seen)) for row in coloured.affects], dtype=np.int64)
+    return group, [coloured.affects[int(np.argmax(group == g))] for g in range(len(seen))]
 
 
 def slopes(
@@ -109,7 +133,7 @@ def slopes(
     high: Array,
     coloured: Colouring | None = None,
     at: Array | None = None,
-    difference: float = DIFFERENCE,
+    difference: float | Array = DIFFERENCE,
 ) -> Array:
     """Central differences, one-sided at a bound or where the residuals `at` x are given. Shape: (residuals, parameters)."""
     colour = np.arange(len(x)) if coloured is None else coloured.colour

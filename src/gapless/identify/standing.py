@@ -90,13 +90,13 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
         x = _remembered(
             full, f"standing, begun, part {i}", objective, (POLISH if i == 0 else ITERATIONS) if chosen else 0, 1e-3
         )
+        x, part = objective.finish(x)
         base = objective.values(x[None])[0] if i == 0 else base
-        found.append((objective, x))
-    vectors = np.stack([o.values(x[None])[0] for o, x in found])
+        found.append((objective.values(x[None])[0], part))
+    vectors = np.stack([v for v, _ in found])
     after = _heldout(whole, vectors[1:], first_half)
     rungs.append(Rung("all of it together", _positions(after, twin), *gain_of(list(before.T), list(after.T)), True))
-    part = found[0][0].part(found[0][1])
-    return Stood(State(twin, vectors[0], vectors[1:], space, [part], {}, []), rungs)
+    return Stood(State(twin, vectors[0], vectors[1:], space, [found[0][1]], {}, []), rungs)
 
 
 def tied(twin: Twin, quantities: Sequence[str], known: Mapping[str, float]) -> Space:

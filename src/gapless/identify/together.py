@@ -14,12 +14,12 @@ from gapless.identify.ladder import LEAST, Climb, Remember, Rung, Tick, gain_of
 from gapless.identify.score import Trace, by_block
 from gapless.logs import Log
 from gapless.twin import Space, Twin
-from gapless.twin.mechanism import is_position_servo
+from gapless.twin.mechanism import base_joint, is_position_servo
 from gapless.twin.space import Array, Parameter
 
 LINK = ("inertia.mass", "inertia.com_x", "inertia.com_y", "inertia.com_z")
-CHEAP_STEPS = 5e5  # of the full model for one set of slopes: then it has the last word in any case
-MOST_STEPS = 1e6  # of the full model for one set of slopes of a servo robot; beyond that joints alone must do
+CHEAP_STEPS = 1.8e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
+MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
 MOST_WINDOWS = 60  # of the full model's fits
 CARRIES_OVER = 1.15  # the full model may be this much worse than joints alone before it is fitted itself
 
@@ -59,7 +59,14 @@ class Full:
     def windows(self, twin: Twin, blocks: NDArray[np.bool_], most: int = MOST_WINDOWS) -> coupled.Windows:
         """The windows of the logs that lie in some blocks."""
         parts = np.split(blocks, np.asarray(self.firsts[1:], dtype=int))
-        return coupled.windows(twin, self.logs, parts, self.seconds, most, signals=self.signals)
+        holds = base_joint(twin.model) is None and all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+        return coupled.windows(twin, self.logs, parts, self.seconds, most, None, None, self.signals, holds and self._short)
+
+    @property
+    def _short(self) -> bool:
+        """Whether the logs can be run free: where windows begin is then measured once, and not every time with noise."""
+        each = [min(self.seconds, log["q"].time[-1] - log["q"].time[0]) for log in self.logs]
+        return sum(each) <= MOST_WINDOWS * coupled.HELD_WINDOW
 
     def parts(self, blocks: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
         """Everything, and either half of it."""
@@ -84,10 +91,15 @@ def together(
             ("full model, each log's own encoder zero", lambda s: _coupled(s, full, s.space, True, "zeros")),
             ("+ link masses and centres", lambda s: _coupled(s, full, _with(s.space, inertia), bool(s.zeros), "links")),
         ]
-    elif full.signals != ("q",) or _affordable(state, MOST_STEPS if here > CARRIES_OVER * alone else CHEAP_STEPS):
+    elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if here > CARRIES_OVER * alone else CHEAP_STEPS):
         plan = [("full model", lambda s: _coupled(s, full, s.space, False, "full model"))]
     if evolve:
-        plan.append(("full model, evolved", lambda s: _coupled(s, full, s.space, bool(s.zeros), "evolved", coupled.evolve)))
+        plan.append(
+            (
+                "full model, evolved",
+                lambda s: _coupled(s, full, s.space, bool(s.zeros), "evolved", lambda o, _: coupled.evolve(o)),
+            )
+        )
     table = surroundings.suspected(twin, traced, left_out)
     if table is not None:
         plan.append(("+ contact with a table", lambda s: _touching(s, table, full)))
@@ -106,11 +118,14 @@ def together(
     return state, traced, rungs
 
 
-def _affordable(state: State, most: float) -> bool:
+def _affordable(state: State, full: Full, most: float) -> bool:
     """Whether slopes in the full model take no more than so many steps; kinematic trees share simulations."""
     trees = len({int(state.twin.model.dof_treeid[d.dof]) for d in state.twin.drives})
+    windows = min(
+        MOST_WINDOWS, sum(min(full.seconds, log["q"].time[-1] - log["q"].time[0]) for log in full.logs) / coupled.HELD_WINDOW
+    )
     steps = coupled.HELD_WINDOW / state.twin.model.opt.timestep
-    return len(state.space) / trees * MOST_WINDOWS * steps < most
+    return len(state.space) / trees * windows * steps * state.twin.model.nv / 12 < most
 
 
 def _coupled(
@@ -119,24 +134,26 @@ def _coupled(
     space: Space,
     zeros: bool,
     key: str,
-    solver: Callable[[coupled.Objective], Array] = coupled.solve,
+    solver: Callable[[coupled.Objective, int], Array] = lambda objective, most: coupled.solve(objective, most, 1e-3),
 ) -> State:
     """Fit a space in the full model, to everything and to either half."""
     found: list[tuple[coupled.Objective, Array]] = []
     start = state.values
-    for label, part in full.parts(np.ones_like(full.kept)):
-        data = full.windows(state.twin, part, MOST_WINDOWS if label == "all" else MOST_WINDOWS // 2)
+    for label, blocks in full.parts(np.ones_like(full.kept)):
+        data = full.windows(state.twin, blocks, MOST_WINDOWS if label == "all" else MOST_WINDOWS // 2)
         objective = coupled.Objective(data, space, start, coupled.typical(data, start), zeros)
 
-        def fitted(objective: coupled.Objective = objective) -> dict[str, Any]:
-            return {"x": solver(objective).tolist()}
+        def fitted(objective: coupled.Objective = objective, most: int = 20 if label == "all" else 6) -> dict[str, Any]:
+            x = solver(objective, most)
+            return {"x": x.tolist()}
 
-        x = np.array(full.remember(f"{key}, {label}", fitted)["x"])
-        found.append((objective, x))
-        start = found[0][0].values(found[0][1][None])[0]
-    (whole, x), *rest = found
-    halves = np.stack([o.values(h[None])[0] for o, h in rest])
-    return State(state.twin, start, halves, space, [whole.part(x)], whole.own_zeros(x) if zeros else {}, [])
+        found.append((objective, np.array(full.remember(f"{key}, {label}", fitted)["x"])))
+        if label == "all":
+            x, end = objective.finish(found[0][1])
+            start = objective.values(x[None])[0]
+    whole, *rest = (objective for objective, _ in found)
+    halves = np.stack([o.values(h[None])[0] for o, (_, h) in zip(rest, found[1:], strict=True)])
+    return State(state.twin, start, halves, space, [end], whole.own_zeros(x) if zeros else {}, [])
 
 
 def _with(space: Space, more: Sequence[Parameter]) -> Space:
@@ -173,6 +190,6 @@ def _touching(state: State, table: surroundings.Suspect, full: Full) -> State:
         vector[ours] = own
     data, space = full.windows(twin, table.blocks), twin.space.select("table.*")
     there = coupled.Objective(data, space, vectors[0], coupled.typical(data, vectors[0]))
-    parts = [*state.parts, there.part(there.start)]
+    parts = [*state.parts, there.finish(there.start)[1]]
     both = _with(state.space, space.parameters)
     return State(twin, vectors[0], np.stack(vectors[1:]), both, parts, state.zeros, state.rivals)

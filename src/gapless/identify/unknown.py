@@ -14,6 +14,7 @@ from gapless.twin.space import Array
 PRIOR = 5.0  # scaled units: as weak as the fit's own
 LOOSE = 1.0  # scaled units: a standard deviation above this leaves a real mismatch possible either way
 TOGETHER = 0.35  # share of the largest component from which a parameter counts as part of a free direction
+FINEST = 0.005  # scaled units: no simulation in steps is closer to a robot, however much is measured
 ELSEWHERE = 0.5  # scaled units: half a real mismatch
 DRAWS = 200  # of the bootstrap
 ADVICE = {
@@ -90,7 +91,7 @@ def belief(space: Space, centre: Array, halves: Array, parts: Sequence[Part], rn
             j = p.jacobian[rows]
             curves[p.block[rows[0]]][np.ix_(at, at)] += j.T @ j / (noise * last)
     prior = np.eye(k) / PRIOR**2
-    covariance = np.linalg.inv(information + prior)
+    covariance = np.linalg.inv(information + prior) + np.eye(k) * FINEST**2
     blocks = np.flatnonzero(np.abs(curves).sum(axis=(1, 2)) > 0)
     shifts = []
     for _ in range(DRAWS if len(blocks) >= 4 else 0):
@@ -143,6 +144,11 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
         all_of = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
         words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
         out.append(Unknown(all_of, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
+    elif position_only and "inertia.payload" in space.names:
+        words = "payload, gains and friction share one free scale: on its feet a robot shows ratios of forces"
+        out.append(
+            Unknown(("inertia.payload", "gains.kp"), f"{words}; weigh it (--fix inertia.payload=...), fix kp, or log torque")
+        )
     elif position_only:
         kinds = {p.quantity for p in space.parameters if p.quantity.startswith(("gains", "friction", "armature"))}
         words = "fitted to positions: joints without gravity load share one free scale of kp, damping, friction and armature"

@@ -100,7 +100,7 @@ def _why_and_how_far(summary: Mapping[str, Any]) -> Section:
     there = [k for k in COLOURS if curve(summary, k)]
     legend = [(LABELS[k], COLOURS[k]) for k in reversed(there)] + [("noise floor", BLUE)]
     said = "Causes by their share of the error, with 90 % intervals; and the error by time ahead. Dotted lines need no model."
-    return Section("Why, and how far", said, legend=legend, plots=plots)
+    return Section("Why, and how far", said, legend=legend, plots=plots, wide=True)
 
 
 def _causes(summary: Mapping[str, Any]) -> Plot | None:

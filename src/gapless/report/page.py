@@ -74,6 +74,8 @@ class Section:
     plots: Sequence[Plot] = ()
     narrow: bool = False
     """Whether plots may be half as wide as usual."""
+    wide: bool = False
+    """Whether they fill the width of the page."""
 
 
 def write(path: str | os.PathLike[str], title: str, verdict: Verdict, sections: Sequence[Section]) -> None:
@@ -158,6 +160,7 @@ summary { cursor: pointer; color: var(--soft); padding: 0.4rem 0; }
   print-color-adjust: exact; }
 .plots { display: grid; gap: 0.8rem; margin: 0.8rem 0; }
 .plots { grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); }
+.plots.wide { grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 .plots.narrow { grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); }
 figure { margin: 0; padding: 0.5rem 0.6rem 0.2rem; background: var(--card); border-radius: 6px;
   min-width: 0; overflow: hidden; }
@@ -199,7 +202,7 @@ figcaption { font-size: 0.85rem; color: var(--soft); line-height: 1.3; }
 <span><i style="background: {{ colour }}"></i>{{ label }}</span> {% endfor %}</p>
 {% endif %}
 {% if section.plots %}
-<div class="plots{{ ' narrow' if section.narrow }}">
+<div class="plots{{ ' narrow' if section.narrow }}{{ ' wide' if section.wide }}">
 {% for plot in section.plots %}
 <figure><figcaption>{{ plot.title }}</figcaption><div class="plot" style="height: {{ plot.height | int }}px">
 <script type="application/json">{{ figure(plot) | safe }}</script></div></figure>
