@@ -17,7 +17,7 @@ def part(jacobian: np.ndarray, rng: np.random.Generator, last: int = 1) -> Part:
 
 def test_an_interval_of_white_noise_is_that_of_linear_regression():
     rng = np.random.default_rng(0)
-    jacobian = rng.normal(size=(4000, 3)) * [10.0, 20.0, 30.0]
+    jacobian = rng.normal(size=(4000, 3)) * [0.5, 1.0, 1.5]
     found = belief(SPACE, np.zeros(3), np.zeros((2, 3)), [part(jacobian, rng)], rng)
     exact = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
     np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), exact, rtol=0.35)

@@ -25,10 +25,9 @@ from gapless.logs import Log
 from gapless.twin import Twin
 from gapless.twin.mechanism import is_position_servo
 from gapless.twin.mechanisms import Backlash
-from gapless.twin.space import Array
 
 MOST_CAUSES = 3
-NOTHING = 1.25  # times the largest that twins within their tolerances leave: below, there is no gap
+NOTHING = 1.5  # times the largest that twins within their tolerances leave: below, there is no gap
 WORTH = 0.15  # share of what is left that another cause must take away
 RARELY_WORTH = 0.5  # the same where only few samples are far off
 GOOD = 0.8  # floors (mean square) that fits of true causes leave
@@ -37,6 +36,7 @@ RARELY = 3.0  # times what is left without them that few large errors must make 
 UNEXPLAINED = 3.0  # times the floor (mean square): above, what is left is a structure that no mechanism has
 ONE_UNEXPLAINED = 10.0  # the same for the worst joint alone
 NEGLIGIBLE = 0.01  # share of the gap: what is left below it is no news, however sharp the sensors
+TOO_LITTLE = 0.02  # share of the gap
 ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
 
 
@@ -164,16 +164,15 @@ def explain(
     shared = shares(contest, fit, sensed, rng)
     usual = contest.usual(fit)
     odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
-    quiet_enough = usual.mean() <= enough and not odd
-    verdict = "explained" if fit.causes and not odd else "none" if quiet_enough and not fit.causes else "non-parametric"
-    return _told(contest, fit, shared, groups, verdict, rivals, sensed, task or {}, time.perf_counter() - started)
+    verdict = "non-parametric" if odd or (not fit.causes and usual.mean() > enough) else "explained"
+    return _told(contest, fit, shared, groups, verdict, rivals, task or {}, time.perf_counter() - started)
 
 
 def _another(contest: Contest, fit: Fit, enough: float) -> list[Fit]:
     """Hypotheses with one more cause, best first, where the best is worth it; none otherwise.
 
-    Few large errors are taken for lost commands at first. If nothing else is left, they are looked at: a cause that rarely shows,
-    as a torque limit does, must explain most of them.
+    Few large errors are taken for lost commands at first. If nothing else is left they are looked at: a cause that rarely
+    shows, as a torque limit does, must explain most of them.
     """
     if fit.left > enough:
         there, found = refined(contest, compete(contest, fit, list(contest.causes)))
@@ -203,8 +202,10 @@ def _arenas(given: Physics) -> dict[str, Physics]:
     servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
     if not servo or any(n.startswith("backlash.") for n in twin.space.names):
         return {}
+    spec = twin.spec.copy()
+    spec.option.timestep /= 2  # gear teeth are stiffer than the steps of most models can follow
     try:
-        return {"backlash.width": given.like(twin.plus(Backlash()))}
+        return {"backlash.width": given.like(replace(twin, spec=spec).plus(Backlash()))}
     except BadInput:  # nothing can be put between such a joint and its link
         return {}
 
@@ -216,7 +217,6 @@ def _told(
     groups: Mapping[str, tuple[str, ...]],
     verdict: str,
     rivals: list[tuple[str, float]],
-    sensed: Array,
     task: Mapping[str, float],
     seconds: float,
 ) -> Explanation:
@@ -251,9 +251,10 @@ def _told(
                 advice.sentence(name, joints, found, units),
             )
         )
-    # a cause that later ones have brought back within its tolerance is none
-    idle = sum(c.share for c in causes if not c.parameters)
-    causes = sorted((c for c in causes if c.parameters), key=lambda c: -c.share)
+    # a cause that later ones have brought back within its tolerance, or that makes no error on what was held out, is none
+    idle = [c for c in causes if not c.parameters or c.high < TOO_LITTLE]
+    causes = sorted((c for c in causes if c not in idle), key=lambda c: -c.share)
+    verdict = verdict if causes or verdict == "non-parametric" else "none"
     remainder = located(arena, final, shared.left, fit.left)
     todo = [c.advice for c in causes] + [s for c in causes for s in advice.separating(c.name, c.group)]
     if verdict == "none":
@@ -264,7 +265,7 @@ def _told(
     return Explanation(
         verdict=verdict,
         mechanisms=causes,
-        tolerances=float(shared.share[-1]) + idle,
+        tolerances=float(shared.share[-1]) + sum(c.share for c in idle),
         remainder=remainder,
         next=todo,
         task=sorted(task.items(), key=lambda item: -item[1]),

@@ -44,9 +44,7 @@ LEAST = 100  # simulations, and ten times the parameters: fewer do not show any 
 PILOT = 0.2  # share of the simulations that shows where the others are worth while
 WIDE = 3.0  # times the posterior's width: the network must see more than what it is to tell apart
 COPIES = 3  # of each simulation, with noise of its own, which costs nothing
-STRANGE = (
-    0.001  # share of the simulations that are farther out than the logs: with fewer, the network has seen nothing like them
-)
+STRANGE = 0.001  # share of the simulations that are farther out than the logs: with fewer, none was like them
 HIDDEN, TRANSFORMS = 32, 3  # units and layers of the network: more learn a posterior of 60 parameters no better
 EPOCHS = 150  # at most: by then every posterior that was tried had been learnt
 STEPS = 10  # of the Markov chains at bounds, times the parameters

@@ -18,7 +18,7 @@ from gapless.twin.mechanism import base_joint, is_position_servo
 from gapless.twin.space import Array, Parameter
 
 LINK = ("inertia.mass", "inertia.com_x", "inertia.com_y", "inertia.com_z")
-CHEAP_STEPS = 1.8e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
+CHEAP_STEPS = 1e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
 MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
 MOST_WINDOWS = 60  # of the full model's fits
 CARRIES_OVER = 1.15  # the full model may be this much worse than joints alone before it is fitted itself

@@ -88,17 +88,23 @@ def noise(columns: Sequence[Array]) -> float:
 
 
 def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
-    """Commands or torques that swing over much of their range and back from sample to sample."""
+    """Commands that swing over much of their range and back from sample to sample; of torque drives the torque too."""
     out = []
     for log in logs:
-        for signal in ("q_cmd", "tau_cmd", "tau"):
-            for joint in set(joints) & set(log[signal].columns) if signal in log else ():
+        for signal in ("q_cmd", "tau_cmd", "tau") if "tau_cmd" in log else ("q_cmd",):
+            swings = {}
+            for joint in joints if signal in log else ():
+                if joint not in log[signal].columns:
+                    continue
                 c = log[signal].column(joint)
                 step = np.diff(c) / max(float(np.ptp(c)), 1e-12)
                 back = (np.abs(step[1:]) > SWING) & (np.abs(step[:-1]) > SWING) & (step[1:] * step[:-1] < 0)
                 if back.mean() > CHATTER:
-                    swing = f"between {c.min():.3g} and {c.max():.3g}"
-                    out.append(f"{_name(log)}: {signal} of {joint} swings {swing} from sample to sample; no joint follows that")
+                    swings[joint] = f"between {c.min():.3g} and {c.max():.3g}"
+            if swings:
+                joint, more = next(iter(swings)), f" and {len(swings) - 1} more" if len(swings) > 1 else ""
+                said = f"{signal} of {joint}{more} swings {swings[joint]} from sample to sample"
+                out.append(f"{_name(log)}: {said}; no joint follows that")
     return out
 
 

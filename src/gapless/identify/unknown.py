@@ -140,6 +140,9 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
             group = groups.setdefault(tuple(sorted(n.partition("/")[0] for n in names)), [])
             group += [n for n in names if n not in group]
     out = [Unknown(tuple(names), _meaning(names)) for names in groups.values()]
+    if "latency.action" in space.names:
+        words = "of the delays of command and reading only the sum is seen, and it is put on the command"
+        out.append(Unknown(("latency.action", "latency.observation"), words))
     if electric:
         all_of = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
         words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
@@ -159,14 +162,22 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
 def elsewhere(belief: Gaussian, rivals: Sequence[tuple[tuple[str, ...], Array, Array]]) -> list[Unknown]:
     """Parameters that another start of the fit put elsewhere, outside of their intervals, at no worse an error."""
     space, spread = belief.space, 1.645 * np.sqrt(np.diag(belief.covariance))
-    out = []
+    off: dict[str, tuple[float, float]] = {}
     for names, here, there in rivals:
         for name, a, b in zip(names, here, there, strict=True):
-            i = space.names.index(name)
-            if abs(b - a) > max(float(spread[i]), ELSEWHERE):
-                other = replace(space, parameters=space.parameters[i : i + 1])
-                low, high = sorted(float(other.clip(other.from_scaled([x]))[0]) for x in (a, b))
-                out.append(Unknown((name,), f"from another start it fits as well: {name} may be {low:.3g} or {high:.3g}"))
+            i = space.names.index(name) if name in space.names else -1
+            if i >= 0 and abs(b - a) > max(float(spread[i]), ELSEWHERE):
+                one = replace(space, parameters=space.parameters[i : i + 1])
+                low, high = sorted(float(one.clip(one.from_scaled([x]))[0]) for x in (a, b))
+                off[name] = (low, high)
+    out = []
+    for quantity in dict.fromkeys(n.partition("/")[0] for n in off):
+        own = tuple(n for n in off if n.partition("/")[0] == quantity)
+        low, high = off[own[0]]
+        more = f", and {len(own) - 1} more like it" if len(own) > 1 else ""
+        out.append(
+            Unknown(own, f"another start fits as well with another value: {own[0]} may be {low:.3g} or {high:.3g}{more}")
+        )
     return out
 
 
