@@ -26,7 +26,7 @@ from gapless.identify.fit import Fit
 from gapless.identify.ladder import Tick, quiet
 from gapless.identify.solve import slopes
 from gapless.identify.standing import SIGNALS
-from gapless.identify.unknown import PRIOR, _lasting
+from gapless.identify.unknown import FINEST, PRIOR, _lasting
 from gapless.logs import Log
 from gapless.twin import Particles
 from gapless.twin.mechanism import base_joint
@@ -81,7 +81,7 @@ def particles(
     """
     _enough(n, found)
     tick("particles: slopes in the full model")
-    return _drawn(found, *weighted(problem(*_objective(found, logs, signals)), n, rng, tick))
+    return _drawn(found, rng, *weighted(problem(*_objective(found, logs, signals)), n, rng, tick))
 
 
 def posterior(
@@ -108,9 +108,9 @@ def posterior(
     if simulations < max(LEAST, 10 * k):
         raise BadInput(f"a posterior of {k} parameters needs at least {max(LEAST, 10 * k)} simulations, not {simulations}")
     _enough(n, found)
-    _sbi()
+    sbi()
     tick("posterior: slopes in the full model")
-    return _drawn(found, *learnt(problem(*_objective(found, logs, signals)), simulations, n, rng, tick))
+    return _drawn(found, rng, *learnt(problem(*_objective(found, logs, signals)), simulations, n, rng, tick))
 
 
 @dataclass(frozen=True)
@@ -378,7 +378,7 @@ def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Arra
     """Draws of theta given what was seen, and their log-density, by an autoregressive flow that learnt from (theta, x)."""
     import torch
 
-    trainer_of, network = _sbi()
+    trainer_of, network = sbi()
     threads = torch.get_num_threads()
 
     def single(a: Array) -> Any:
@@ -415,8 +415,8 @@ class _Silent:
     def flush(self) -> None: ...
 
 
-def _sbi() -> tuple[Any, Any]:
-    """The trainer and the maker of networks."""
+def sbi() -> tuple[Any, Any]:
+    """Its trainer and its maker of networks; raises where it is not installed."""
     try:
         from sbi.inference import NPE
         from sbi.neural_nets import posterior_nn
@@ -431,9 +431,11 @@ def _enough(n: int, found: Fit) -> None:
         raise BadInput(f"a belief over {k} parameters needs at least {2 * k} particles, not {n}")
 
 
-def _drawn(found: Fit, x: Array, weights: Array, warnings: list[str]) -> Drawn:
+def _drawn(found: Fit, rng: np.random.Generator, x: Array, weights: Array, warnings: list[str]) -> Drawn:
+    """Particles over the fitted parameters, spread as the fit's Gaussian is for what simulation in steps cannot tell."""
     space = found.belief.space
-    return Drawn(Particles(space, space.clip(space.from_scaled(x)), weights), _effective(weights), warnings)
+    values = space.clip(space.from_scaled(x + FINEST * rng.standard_normal(x.shape)))
+    return Drawn(Particles(space, values, weights), _effective(weights), warnings)
 
 
 def _power(log_w: Array, wanted: float) -> float:
