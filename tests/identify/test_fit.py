@@ -117,3 +117,20 @@ def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():
     for value in vars(found.heldout).values():
         assert np.isfinite(value)
     assert found.heldout.fit < 0.3 * found.heldout.nominal
+
+
+def test_logged_torque_settles_the_scale_that_positions_leave_free():
+    spec = Spec("bench", seed=1, tolerance=0, change={"gains.kp/*": "x0.7", "latency.action": 0.008}, sensors=NOISE)
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+    found = fit(Twin.load("bench", add=[Friction(full=True)]), [log], signals=("q", "tau"))
+    assert not any("one free scale" in u.meaning for u in found.undetermined)
+    assert found.values[found.twin.space.names.index("gains.kp/servo")] == pytest.approx(
+        stand_in.named()["gains.kp/servo"], rel=0.03
+    )
+    assert np.degrees(found.heldout.fit) < 0.05
+
+
+def test_delays_of_command_and_reading_are_said_to_be_a_sum(bench):
+    found, _ = bench
+    assert any("only the sum is seen" in u.meaning for u in found.undetermined)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapless.gap.noise import sensor
 from gapless.identify.along import Course
 from gapless.identify.score import Errors, Trace
 from gapless.logs import Log
@@ -15,6 +16,7 @@ from gapless.twin.space import Array
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
 MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
+LEAST_NOISE = 1e-6  # rad: no encoder has less
 POOR = 0.3  # of how much the joints move: a model that leaves this much does not suffice
 
 
@@ -47,7 +49,7 @@ def doubts(
             for j in range(len(traced[0].joints))
         ]
     )
-    ratios /= [noise([t.measured[:, j] for t in traced]) for j in range(len(ratios))]
+    ratios /= [max(sensor([t.measured[:, j] for t in traced]), LEAST_NOISE) for j in range(len(ratios))]
     if (ratios > MISSING).any():
         j = int(ratios.argmax())
         out.append(
@@ -75,16 +77,6 @@ def doubts(
     if at_bound:
         out.append(f"at a bound, so not to be trusted: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}")
     return out, not fatal
-
-
-def noise(columns: Sequence[Array]) -> float:
-    """Standard deviation of an encoder's noise, from third differences where the joint is quiet, or its quantum [rad]."""
-    third = np.abs(np.concatenate([np.diff(c, 3) for c in columns]))
-    steps = np.abs(np.concatenate([np.diff(c) for c in columns]))
-    steps = steps[steps > 1e-9]
-    quantum = float(steps.min()) if len(steps) else 0.0
-    # of a normal distribution 30 % lie within 0.385 deviations, and a third difference has sqrt(20) of them
-    return max(float(np.percentile(third, 30)) / (0.385 * np.sqrt(20)) if len(third) else 0.0, quantum / np.sqrt(12), 1e-6)
 
 
 def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
