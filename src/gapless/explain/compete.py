@@ -61,9 +61,14 @@ def _outlier(contest: Contest, fit: Fit) -> float:
 def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[Contest, Fit]:
     """The same with slopes taken where the fit is."""
     arena = contest.arena(fit.causes) or ""
-    own = [i for i in range(len(contest.variables)) if contest.has(arena, i)]
+    common = [i for i in range(len(contest.variables)) if contest.has("", i)]
+    own = [i for i in range(len(contest.variables)) if contest.has(arena, i) and i not in common]
     slopes = np.zeros((len(fit.residual), len(contest.variables)))
-    slopes[:, own] = contest.slopes_of([(arena, fit.x, fit.residual, own)], affects)[0]
+    # what a rival model shares with the twin has much the same slopes there, and costs less
+    there = fit.residual if not arena else contest.errors([("", fit.x)])[0]
+    slopes[:, common] = contest.slopes_of([("", fit.x, there, common)], affects)[0]
+    if own:
+        slopes[:, own] = contest.slopes_of([(arena, fit.x, fit.residual, own)], contest.local)[0]
     return replace(contest, slopes=slopes), fit
 
 

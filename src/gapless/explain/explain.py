@@ -37,6 +37,8 @@ UNEXPLAINED = 3.0  # times the floor (mean square): above, what is left is a str
 ONE_UNEXPLAINED = 10.0  # the same for the worst joint alone
 NEGLIGIBLE = 0.01  # share of the gap: what is left below it is no news, however sharp the sensors
 TOO_LITTLE = 0.02  # share of the gap
+MUCH = 0.15  # share of the gap still there, from which on other pairs of causes are tried
+OTHERS = 3  # causes that came first or next, from which pairs are begun
 ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
 
 
@@ -149,23 +151,49 @@ def explain(
     enough = NOTHING * max(float(spread.max()), 1.0)
     nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
     contest, fit = absorbed(contest, nominal, enough)
-    rivals: list[tuple[str, float]] = []
-    groups: dict[str, tuple[str, ...]] = {}
-    while len(fit.causes) < MOST_CAUSES:
-        tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
-        found = _another(contest, fit, enough)
-        if not found:
-            break
-        rivals = rivals or [(f.causes[-1], f.left) for f in found]
-        fit = found[0]
-        groups[fit.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * fit.left)
-        contest, fit = relinearised(replace(contest, loose=1.0), fit)
+    contest, fit, groups, singles = _climbed(contest, fit, enough, tick)
+    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > MUCH:
+        # a single cause may have imitated two: begin again from the ones that came next
+        tick("other pairs of causes")
+        for first in singles[1:OTHERS]:
+            again = _climbed(*relinearised(contest, first), enough, tick, 2)
+            if again[0].evidence(again[1]) < again[0].evidence(moved(again[0], [(fit, fit.x)])[0]):
+                contest, fit, groups = again[:3]
+            if contest.usual(fit).mean() <= UNEXPLAINED:
+                break
+    rivals = [(f.causes[-1], f.left) for f in singles]
     tick("sharing out")
     shared = shares(contest, fit, sensed, rng)
     usual = contest.usual(fit)
     odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
     verdict = "non-parametric" if odd or (not fit.causes and usual.mean() > enough) else "explained"
     return _told(contest, fit, shared, groups, verdict, rivals, task or {}, time.perf_counter() - started)
+
+
+def _still(contest: Contest, fit: Fit) -> float:
+    """Share of the squared error that is still there, noise and all."""
+    arena = contest.arena(fit.causes) or ""
+    twin = contest.arenas[arena].twin
+    before, after = contest.arenas[arena].errors(np.stack([twin.space.nominal, contest.values(fit.x[None], twin)[0]]))
+    return float((after**2).sum() / (before**2).sum())
+
+
+def _climbed(
+    contest: Contest, fit: Fit, enough: float, tick: Callable[[str], object], most: int = MOST_CAUSES
+) -> tuple[Contest, Fit, dict[str, tuple[str, ...]], list[Fit]]:
+    """Causes added one by one as long as one is worth it; also what each cannot be told from, and the rivals of the first."""
+    groups: dict[str, tuple[str, ...]] = {}
+    rivals: list[Fit] = []
+    while len(fit.causes) < most:
+        tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
+        found = _another(contest, fit, enough)
+        if not found:
+            break
+        rivals = rivals or found
+        fit = found[0]
+        groups[fit.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * fit.left)
+        contest, fit = relinearised(replace(contest, loose=1.0), fit)
+    return contest, fit, groups, rivals
 
 
 def _another(contest: Contest, fit: Fit, enough: float) -> list[Fit]:

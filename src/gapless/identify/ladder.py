@@ -169,7 +169,10 @@ def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) ->
             else ([at], now.errors)
         )
         gain, error = gain_of([now.errors[i] for i in team], [after[i] for i in team])
-        apart = len(team) > 1 and gain > max(error, LEAST)
+        luck = float(np.sqrt(2 * np.log(max(len(team), 2))))
+        each = [gain_of([now.errors[i]], [after[i]]) for i in team]
+        # all of them gain a little, or one of them much
+        apart = len(team) > 1 and (gain > max(error, LEAST) or any(g > max(luck * e, 4 * LEAST) for g, e in each))
         teams += single if apart else [team]
         where += found if apart else [at]
         freed |= apart
