@@ -88,8 +88,11 @@ def together(
     plan: list[tuple[str, Callable[[State], State]]] = []
     if not all(is_position_servo(twin.model, d.actuator) for d in twin.drives):
         plan = [
-            ("full model, each log's own encoder zero", lambda s: _coupled(s, full, s.space, True, "zeros")),
-            ("+ link masses and centres", lambda s: _coupled(s, full, _with(s.space, inertia), bool(s.zeros), "links")),
+            ("full model, each log's own encoder zero", lambda s: _coupled(s, full, s.space, True, "zeros", _roughly)),
+            (
+                "+ link masses and centres",
+                lambda s: _coupled(s, full, _with(s.space, inertia), bool(s.zeros), "links", _roughly),
+            ),
         ]
     elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if here > CARRIES_OVER * alone else CHEAP_STEPS):
         plan = [("full model", lambda s: _coupled(s, full, s.space, False, "full model"))]
@@ -158,6 +161,11 @@ def _coupled(
     whole, *rest = (objective for objective, _ in found)
     halves = np.stack([o.values(h[None])[0] for o, (_, h) in zip(rest, found[1:], strict=True)])
     return State(state.twin, start, halves, space, [end], whole.own_zeros(x) if zeros else {}, [])
+
+
+def _roughly(objective: coupled.Objective, most: int) -> Array:
+    """Windows that begin from noisy states tell no more than this."""
+    return coupled.solve(objective, min(most, 8), 1e-2)
 
 
 def _stated(state: State, full: Full) -> State:
