@@ -149,7 +149,7 @@ def _best_of(
     # without the drive's own numbers no other rung can show what it is worth
     (gain, error), name, extra, found, after = good[0] if good else tried[0]
     rungs = [*now.rungs, Rung(name, _rms(after), gain, error, True)]
-    hopeless = {n for (g, e), n, x, _, _ in tried if g + e < 0 or (_least(x) == STRUCTURE and g < STRUCTURE / 4)}
+    hopeless = {n for (g, e), n, _, _, _ in tried if g + e < 0}
     left = [w for w in waiting if not set(w[1]) <= {*now.chosen, *extra} and w[0] not in hopeless]
     return replace(now, chosen=now.chosen + extra, rungs=rungs, where=found, errors=after), left
 
