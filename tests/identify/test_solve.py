@@ -34,3 +34,8 @@ def test_a_kinked_cost_does_not_stall_it():
 
     found = least_squares(residuals, np.array([3.0]), np.array([-5.0]), np.array([5.0]))
     assert abs(found.x[0] - 0.5) < 0.2
+
+
+def test_slopes_that_hold_over_a_short_way_only_do_not_stall_it():
+    found = least_squares(lambda x: np.arctan(20 * x), np.array([1.0]), np.array([-9.0]), np.array([9.0]), prior=1e3)
+    assert abs(found.x[0]) < 0.01

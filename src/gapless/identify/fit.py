@@ -118,6 +118,7 @@ def fit(
             if not top.stopped:
                 state, traced, more = together(state, traced, top, left_out, full, evolve)
                 ladder += more
+                left_out = _left_out(twin, traced, len(kept))
         except KeyboardInterrupt:
             tick("stopped: what was found so far is kept")
     space = state.space

@@ -14,6 +14,7 @@ DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out, 
 WIDER = (0.02, 0.1, 0.4)  # where a step at one width gains nothing more, slopes over a wider stretch may see over the edge
 SEEN, WIDEST = 0.1, 1.0  # share of the residuals' size that a difference should make, and scaled units
 DAMPINGS = np.array([1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3])
+SHORTER = (1.0, 1e5)  # more damping where no step helps: slopes may hold over a short way only
 LARGEST_STEP = 2.0  # scaled units in one iteration
 
 
@@ -89,18 +90,21 @@ def least_squares(
         gradient = jacobian.T @ r + size * weight * (x - anchor)
         information = jacobian.T @ jacobian + size * np.diag(weight)
         scale = np.diag(information) + 1e-12 * np.trace(information)
-        dampings = damping * DAMPINGS[:, None]  # (trials, groups)
-        steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
-        trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
-        tried = residuals(trials)
-        i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
-        if len(reach) > 1:  # what is best for one leg need not be for another
-            own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
-            mixed = trials[own[group], np.arange(k)]
-            trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
-        costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
-        j = int(np.argmin(costs))
-        fall = 1 - float(costs[j]) / best if best > 0 else 0.0
+        for short in SHORTER:
+            dampings = short * damping * DAMPINGS[:, None]  # (trials, groups)
+            steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
+            trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
+            tried = residuals(trials)
+            i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
+            if len(reach) > 1:  # what is best for one leg need not be for another
+                own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
+                mixed = trials[own[group], np.arange(k)]
+                trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
+            costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
+            j = int(np.argmin(costs))
+            fall = 1 - float(costs[j]) / best if best > 0 else 0.0
+            if fall > 0:
+                break
         if fall > 0:
             chosen = i if j < len(dampings) else own
             x, r, damping = trials[j], tried[j], np.maximum(dampings[chosen, np.arange(len(reach))], 1e-8)
