@@ -19,7 +19,7 @@ RADII = (2.0, 0.5)  # scaled units: how far a cause may move in one step
 FINALISTS = 6  # causes that are fitted after the screening
 CLOSE = 1.5  # times the smallest left: hypotheses that are fitted to the end
 OUTLIER = 5.0  # floors, or times 1.5 of what is typical of a worse fit (of a normal distribution: its standard deviation)
-HOPELESS = 20.0  # times enough: tolerances that leave as much will not explain it with better slopes either
+HOPELESS = 4.0  # times enough: tolerances that leave as much will not explain it with better slopes either
 SHARES = (1.0, 0.5, 0.2)  # of a step of the tolerances that are tried
 DONE = 1.05  # times what is left after a step: less progress ends a fit
 
@@ -50,8 +50,14 @@ def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fi
 
 def relinearised(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
+    contest, fit = settled(contest, fit)
+    return linearised(contest, fit, contest.coupled)
+
+
+def settled(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
+    """The same contest and fit with outliers told by what the fit leaves."""
     contest = replace(contest, outlier=_outlier(contest, fit))
-    return linearised(contest, moved(contest, [(fit, fit.x)])[0], contest.coupled)
+    return contest, moved(contest, [(fit, fit.x)])[0]
 
 
 def _outlier(contest: Contest, fit: Fit) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from gapless.errors import BadInput
 from gapless.explain import advice
 from gapless.explain.calibrate import contest_of, noise
-from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, tolerances
+from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, settled, tolerances
 from gapless.explain.contest import Contest, Fit
 from gapless.explain.physics import Physics, physics
 from gapless.explain.remainder import Remainder, located
@@ -156,7 +156,7 @@ def explain(
         # a single cause may have imitated two: begin again from the ones that came next
         tick("other pairs of causes")
         for first in singles[1:OTHERS]:
-            again = _climbed(*relinearised(contest, first), enough, tick, 2)
+            again = _climbed(*settled(contest, first), enough, tick, 2)
             if again[0].evidence(again[1]) < again[0].evidence(moved(again[0], [(fit, fit.x)])[0]):
                 contest, fit, groups = again[:3]
             if contest.usual(fit).mean() <= UNEXPLAINED:
@@ -186,18 +186,18 @@ def _climbed(
     rivals: list[Fit] = []
     while len(fit.causes) < most:
         tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
-        found = _another(contest, fit, enough)
+        there, found = _another(contest, fit, enough)
         if not found:
             break
         rivals = rivals or found
         fit = found[0]
         groups[fit.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * fit.left)
-        contest, fit = relinearised(replace(contest, loose=1.0), fit)
+        contest, fit = settled(there, fit) if there.loose == 1.0 else relinearised(replace(there, loose=1.0), fit)
     return contest, fit, groups, rivals
 
 
-def _another(contest: Contest, fit: Fit, enough: float) -> list[Fit]:
-    """Hypotheses with one more cause, best first, where the best is worth it; none otherwise.
+def _another(contest: Contest, fit: Fit, enough: float) -> tuple[Contest, list[Fit]]:
+    """Hypotheses with one more cause, best first, where the best is worth it; none otherwise; and slopes about there.
 
     Few large errors are taken for lost commands at first. If nothing else is left they are looked at: a cause that rarely
     shows, as a torque limit does, must explain most of them.
@@ -207,16 +207,16 @@ def _another(contest: Contest, fit: Fit, enough: float) -> list[Fit]:
         before = moved(there, [(fit, fit.x)])[0]
         worth = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
         if there.evidence(found[0]) < there.evidence(before) - 10 and _excess(found[0]) < (1 - worth) * _excess(before):
-            return found
+            return there, found
     loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
     before = moved(loose, [(fit, fit.x)])[0]
     if before.left < RARELY * max(fit.left, enough):
-        return []
+        return contest, []
     loose, before = relinearised(loose, before)
     before = tolerances(loose, before)
     there, found = refined(loose, compete(loose, before, list(contest.causes)))
     before = moved(there, [(before, before.x)])[0]
-    return found if _excess(found[0]) < (1 - RARELY_WORTH) * _excess(before) else []
+    return (there, found) if _excess(found[0]) < (1 - RARELY_WORTH) * _excess(before) else (contest, [])
 
 
 def _excess(fit: Fit) -> float:
