@@ -7,12 +7,12 @@ from gapless.twin.mechanisms import Backlash, Friction
 
 
 def test_a_gain_that_is_too_stiff_is_told_by_its_factor() -> None:
-    said = advice.sentence("gains.kp", (), {"gains.kp/a": (14.5, 998.0)}, {"gains.kp/a": "Nm/rad"})
+    said = advice.sentence("gains.kp", (), {"gains.kp/a": (14.5, 998.0, "Nm/rad")})
     assert "14.5 Nm/rad" in said and "0.015 times" in said
 
 
 def test_joints_are_named_where_only_some_are_wrong() -> None:
-    said = advice.sentence("backlash.width", ("knee",), {"backlash.width/knee": (0.03, 0.0)}, {"backlash.width/knee": "rad"})
+    said = advice.sentence("backlash.width", ("knee",), {"backlash.width/knee": (0.03, 0.0, "rad")})
     assert "of knee" in said and "0.03 rad" in said
 
 

@@ -32,8 +32,9 @@ def stiff() -> Explanation:
 def test_a_gain_that_is_half_is_named_with_its_value(stiff: Explanation) -> None:
     first = stiff.mechanisms[0]
     assert stiff.verdict == "explained" and first.name == "gains.kp"
-    value, nominal = first.parameters["gains.kp/servo"]
-    assert value == pytest.approx(nominal / 2, rel=0.1)
+    kp = first.parameters["gains.kp/servo"]
+    assert kp.value == pytest.approx(kp.nominal / 2, rel=0.1)
+    assert kp.unit == "Nm/rad"
     assert first.low <= first.share <= first.high and first.share > 0.5
 
 

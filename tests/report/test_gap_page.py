@@ -31,7 +31,7 @@ EXPLAINED = {
             "low": 0.55,
             "high": 0.70,
             "group": [],
-            "parameters": {"gains.kp/elbow_flex": {"value": 14.0, "nominal": 20.0}},
+            "parameters": {"gains.kp/elbow_flex": {"value": 14.0, "nominal": 20.0, "unit": "Nm/rad"}},
         },
         {"name": "latency.action", "share": 0.2, "low": 0.1, "high": 0.3, "group": ["gains.kd"], "parameters": {}},
         {"name": "armature.inertia", "share": -0.02, "low": -0.05, "high": 0.01, "group": [], "parameters": {}},
@@ -89,7 +89,7 @@ def test_a_browser_draws_every_plot_by_day_and_by_night_and_runs_nothing_from_a_
     joint = gap.joints[0]
     attacked["error"]["joints"] = {EVIL if j == joint else j: v for j, v in attacked["error"]["joints"].items()}
     attacked["remainder"]["map"] = {EVIL: {EVIL: 1.0}}
-    attacked["mechanisms"][0] |= {"group": [EVIL, EVIL], "parameters": {EVIL: {"value": 1.0, "nominal": 2.0}}}
+    attacked["mechanisms"][0] |= {"group": [EVIL, EVIL], "parameters": {EVIL: {"value": 1.0, "nominal": 2.0, "unit": EVIL}}}
     traces = [dataclasses.replace(t, name=EVIL, joints=(EVIL, *t.joints[1:])) for t in gap.traces]
     file = tmp_path / "report.html"
     page(attacked, traces, file)

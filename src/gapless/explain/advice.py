@@ -48,14 +48,13 @@ SEPARATES = {
 }
 
 
-def sentence(cause: str, joints: Sequence[str], values: Mapping[str, tuple[float, float]], units: Mapping[str, str]) -> str:
-    """What to do about a cause. values: name to found and nominal, of what is beyond its tolerance."""
+def sentence(cause: str, joints: Sequence[str], values: Mapping[str, tuple[float, float, str]]) -> str:
+    """What to do about a cause. values: name to found, nominal and unit, of what is beyond its tolerance."""
     where = f" of {', '.join(joints)}" if joints else ""
     if not values:
         return f"identify {cause}{where}"
-    found = np.array([v for v, _ in values.values()])
-    nominal = np.array([n for _, n in values.values()])
-    unit = units[next(iter(values))]
+    found, nominal = (np.array([v[i] for v in values.values()], float) for i in (0, 1))
+    unit = next(iter(values.values()))[2]
     middle = float(np.median(found))
     spread = f" (from {found.min():.3g} to {found.max():.3g})" if len(found) > 1 and np.ptp(found) > 0.2 * abs(middle) else ""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -43,6 +43,15 @@ ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
 
 
 @dataclass(frozen=True)
+class Number:
+    """What a parameter was found to be."""
+
+    value: float
+    nominal: float
+    unit: str
+
+
+@dataclass(frozen=True)
 class Cause:
     """One mechanism that is wrong about the robot."""
 
@@ -56,8 +65,8 @@ class Cause:
     high: float
     group: tuple[str, ...]
     """Causes that this log cannot tell it from."""
-    parameters: dict[str, tuple[float, float]]
-    """Name to the value found and the nominal one."""
+    parameters: dict[str, Number]
+    """Those that are beyond their tolerances, by name."""
     advice: str
 
     @property
@@ -111,7 +120,7 @@ class Explanation:
                     "low": c.low,
                     "high": c.high,
                     "group": list(c.group),
-                    "parameters": {n: {"value": v, "nominal": nominal} for n, (v, nominal) in c.parameters.items()},
+                    "parameters": {n: vars(p) for n, p in c.parameters.items()},
                     "advice": c.advice,
                 }
                 for c in self.mechanisms
@@ -253,20 +262,16 @@ def _told(
     values = contest.values(fit.x[None], arena.twin)[0]
     nominal, final = arena.errors(np.stack([arena.twin.space.nominal, values]))
     low, high = contest.box
-    causes = []
+    names, causes = arena.twin.space.names, []
     for k, name in enumerate(fit.causes):
         beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
         places = [contest.variables[i].name.partition("/")[2] for i in beyond]
         every = {contest.variables[i].name.partition("/")[2] for i in contest.causes[name]}
         joints = () if len(set(places)) > 0.7 * len(every) or not places else tuple(dict.fromkeys(places))
         found = {
-            contest.variables[i].name: (
-                float(values[arena.twin.space.names.index(contest.variables[i].name)]),
-                contest.variables[i].nominal,
-            )
-            for i in beyond
+            v.name: Number(float(values[names.index(v.name)]), v.nominal, v.unit)
+            for v in (contest.variables[i] for i in beyond)
         }
-        units = {contest.variables[i].name: contest.variables[i].unit for i in beyond}
         causes.append(
             Cause(
                 name,
@@ -276,7 +281,7 @@ def _told(
                 float(shared.high[k]),
                 groups.get(name, ()),
                 found,
-                advice.sentence(name, joints, found, units),
+                advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in found.items()}),
             )
         )
     # a cause that later ones have brought back within its tolerance, or that makes no error on what was held out, is none

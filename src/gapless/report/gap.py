@@ -262,9 +262,10 @@ def _parameters(summary: Mapping[str, Any]) -> Section | None:
     for m in summary.get("mechanisms") or []:
         for name, p in (m.get("parameters") or {}).items():
             factor = p["value"] / p["nominal"] if p.get("nominal") and known(p.get("value")) else None
-            rows.append([str(name), short(p.get("nominal")), short(p.get("value")), "–" if factor is None else f"{factor:.3g}"])
-    head = ("parameter", "as given", "found", "found / given")
-    said = "The numbers that explain the gap best. `gapless fit` finds them more exactly, with intervals."
+            times = "–" if factor is None else f"{factor:.3g}"
+            rows.append([str(name), short(p.get("nominal")), short(p.get("value")), times, str(p.get("unit") or "")])
+    head = ("parameter", "as given", "found", "found / given", "unit")
+    said = "The numbers that explain the gap best, all else within its tolerance. `gapless fit` finds them better, with intervals."
     fold = f"{len(rows)} parameters" if len(rows) > MOST_ROWS else ""
     return Section("Parameters", said, Table(head, rows, fold=fold)) if rows else None
 
