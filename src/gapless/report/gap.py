@@ -265,7 +265,7 @@ def _parameters(summary: Mapping[str, Any]) -> Section | None:
             times = "–" if factor is None else f"{factor:.3g}"
             rows.append([str(name), short(p.get("nominal")), short(p.get("value")), times, str(p.get("unit") or "")])
     head = ("parameter", "as given", "found", "found / given", "unit")
-    said = "The numbers that explain the gap best, all else within its tolerance. `gapless fit` finds them better, with intervals."
+    said = "The numbers that explain the gap best, all else within its tolerance. `gapless fit` gives intervals too."
     fold = f"{len(rows)} parameters" if len(rows) > MOST_ROWS else ""
     return Section("Parameters", said, Table(head, rows, fold=fold)) if rows else None
 
