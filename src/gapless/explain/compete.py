@@ -17,7 +17,8 @@ FAR = {"gains.kp": (-9.0, -6.0), "gains.kd": (-6.0, 6.0)}  # scaled: -9 is a gai
 SMALL = 0.3  # scaled: a start that the bounds have brought nearer to nominal than this is none
 RADII = (2.0, 0.5)  # scaled units: how far a cause may move in one step
 FINALISTS = 6  # causes that are fitted after the screening
-CLOSE = 1.5  # times the smallest left: hypotheses that are fitted to the end
+CLOSE = 2.5  # times the smallest left: hypotheses that are fitted to the end
+ROUNDS = 4  # steps of every finalist, at most: cheap beside the slopes of all tolerances
 OUTLIER = 5.0  # floors, or times 1.5 of what is typical of a worse fit (of a normal distribution: its standard deviation)
 HOPELESS = 4.0  # times enough: tolerances that leave as much will not explain it with better slopes either
 SHARES = (1.0, 0.5, 0.2)  # of a step of the tolerances that are tried
@@ -111,17 +112,21 @@ def compete(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
     fits = screened(contest, base, rivals)
     finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
     fits = moved(contest, [(f, f.x) for f in finalists])
-    for _ in range(2):
-        fits = stepped(contest, fits)
+    for turn in range(ROUNDS):
+        best = min(f.left for f in fits)
+        near = [f for f in fits if turn == 0 or f.left < CLOSE * best]
+        fits = [f for f in fits if f not in near] + stepped(contest, near)
+        if turn and min(f.left for f in fits) * DONE > best:
+            break
     fits.sort(key=contest.evidence)
     return fits
 
 
-def refined(contest: Contest, fits: Sequence[Fit], rounds: int = 2) -> tuple[Contest, list[Fit]]:
+def refined(contest: Contest, fits: Sequence[Fit], rounds: int = ROUNDS) -> tuple[Contest, list[Fit]]:
     """The best fits carried on with slopes taken at the best of them."""
     there, first = relinearised(contest, fits[0])
     fits = [first, *moved(there, [(f, f.x) for f in fits[1:]])]
-    near = [f for f in fits if f.left < CLOSE * fits[0].left][:3]
+    near = [f for f in fits if f.left < CLOSE * fits[0].left][:4]
     rest = [f for f in fits if f not in near]
     for _ in range(rounds):
         before = near[0].left
@@ -171,10 +176,10 @@ def stepped(contest: Contest, fits: Sequence[Fit]) -> list[Fit]:
     )
     tried: list[tuple[Fit, Array]] = []
     for f, s in zip(fits, own, strict=True):
-        tried += [(f, f.x + step(contest, f, s, radius)) for radius in RADII]
-        tried.append((f, f.x + step(contest, f, s, RADII[0], rest=False)))
-    found = moved(contest, tried)
-    n = len(RADII) + 1
+        far, near = (step(contest, f, s, radius) for radius in RADII)
+        alone = step(contest, f, s, RADII[0], rest=False)
+        tried += [(f, f.x + d) for d in (far, near, 0.5 * far, alone)]
+    found, n = moved(contest, tried), 4
     return [min([f, *found[n * i : n * i + n]], key=lambda m: m.left) for i, f in enumerate(fits)]
 
 

@@ -37,7 +37,7 @@ UNEXPLAINED = 3.0  # times the floor (mean square): above, what is left is a str
 ONE_UNEXPLAINED = 10.0  # the same for the worst joint alone
 NEGLIGIBLE = 0.01  # share of the gap: what is left below it is no news, however sharp the sensors
 TOO_LITTLE = 0.02  # share of the gap
-MUCH = 0.15  # share of the gap still there, from which on other pairs of causes are tried
+CLOSE = 1.5  # times what the best leaves: a runner-up that gets slopes of its own where the best is not good
 OTHERS = 3  # causes that came first or next, from which pairs are begun
 ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
 
@@ -161,7 +161,7 @@ def explain(
     nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
     contest, fit = absorbed(contest, nominal, enough)
     contest, fit, groups, singles = _climbed(contest, fit, enough, tick)
-    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > MUCH:
+    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > NEGLIGIBLE:
         # a single cause may have imitated two: begin again from the ones that came next
         tick("other pairs of causes")
         for first in singles[1:OTHERS]:
@@ -213,6 +213,8 @@ def _another(contest: Contest, fit: Fit, enough: float) -> tuple[Contest, list[F
     """
     if fit.left > enough:
         there, found = refined(contest, compete(contest, fit, list(contest.causes)))
+        if not fit.causes and found[0].left > enough and len(found) > 1 and found[1].left < CLOSE * found[0].left:
+            there, found = refined(there, [found[1], found[0], *found[2:]])  # the runner-up had slopes that suited the first
         before = moved(there, [(fit, fit.x)])[0]
         worth = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
         if there.evidence(found[0]) < there.evidence(before) - 10 and _excess(found[0]) < (1 - worth) * _excess(before):
