@@ -14,7 +14,8 @@ DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out, 
 WIDER = (0.02, 0.1, 0.4)  # where a step at one width gains nothing more, slopes over a wider stretch may see over the edge
 SEEN, WIDEST = 0.1, 1.0  # share of the residuals' size that a difference should make, and scaled units
 DAMPINGS = np.array([1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3])
-SHORTER = (1.0, 1e5)  # more damping where no step helps: slopes may hold over a short way only
+SHORTER = (1.0, 1e5)  # more damping where no step helps at any width: slopes may hold over a short way only
+MOST_DAMPED = 10.0  # at the next step: one that had to be short says little about it
 LARGEST_STEP = 2.0  # scaled units in one iteration
 
 
@@ -90,7 +91,8 @@ def least_squares(
         gradient = jacobian.T @ r + size * weight * (x - anchor)
         information = jacobian.T @ jacobian + size * np.diag(weight)
         scale = np.diag(information) + 1e-12 * np.trace(information)
-        for short in SHORTER:
+        last = width == len(WIDER) - 1
+        for short in SHORTER if last else SHORTER[:1]:
             dampings = short * damping * DAMPINGS[:, None]  # (trials, groups)
             steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
             trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
@@ -107,11 +109,13 @@ def least_squares(
                 break
         if fall > 0:
             chosen = i if j < len(dampings) else own
-            x, r, damping = trials[j], tried[j], np.maximum(dampings[chosen, np.arange(len(reach))], 1e-8)
-        if not fall > tolerance:
+            x, r, damping = trials[j], tried[j], np.clip(dampings[chosen, np.arange(len(reach))], 1e-8, MOST_DAMPED)
+        if fall > tolerance:
+            width = 0 if last else width
+        elif last:
+            break
+        else:
             width += 1
-            if width == len(WIDER):
-                break
     return Solution(x, float(r @ r), r)
 
 
