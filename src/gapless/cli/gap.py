@@ -131,12 +131,13 @@ def _twin(model: str, log: Log, kp: float | None, kd: float | None, in_air: bool
     from gapless.cli.given import drive
     from gapless.robots import load
     from gapless.twin import Twin
+    from gapless.twin.mechanisms import Friction
 
     robot = load(model)
     compiled = robot.spec.copy().compile()
     limits = np.abs(compiled.actuator_ctrlrange[compiled.actuator_ctrllimited.astype(bool)])
     stall = float(limits.max()) if limits.size else 1.0
-    return Twin.load(robot, add=drive(kp, kd, log, stall), in_air=in_air)
+    return Twin.load(robot, add=[Friction(full=True), *drive(kp, kd, log, stall)], in_air=in_air)
 
 
 def _is_log(name: str) -> bool:

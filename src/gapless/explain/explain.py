@@ -286,8 +286,8 @@ def _told(
                 advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in found.items()}),
             )
         )
-    # a cause that later ones have brought back within its tolerance, or that makes no error on what was held out, is none
-    idle = [c for c in causes if not c.parameters or c.high < TOO_LITTLE]
+    # a cause that later ones have brought back within its tolerance, or that takes no error off what was held out, is none
+    idle = [c for c in causes if not c.parameters or c.share < TOO_LITTLE]
     causes = sorted((c for c in causes if c not in idle), key=lambda c: -c.share)
     verdict = verdict if causes or verdict == "non-parametric" else "none"
     remainder = located(arena, final, shared.left, fit.left)
