@@ -9,7 +9,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import excite, export, fit, gap, inspect, replay, robots, standin
+    from gapless.cli import course, excite, export, fit, gap, inspect, replay, robots, standin, train
 
     app = tyro.extras.SubcommandApp()
     for command in (
@@ -21,6 +21,8 @@ def main(argv: list[str] | None = None) -> None:
         excite.excite,
         export.export,
         standin.standin,
+        train.train,
+        course.course,
     ):
         app.command(command)
     try:

@@ -37,6 +37,8 @@ UNEXPLAINED = 3.0  # times the floor (mean square): above, what is left is a str
 ONE_UNEXPLAINED = 10.0  # the same for the worst joint alone
 NEGLIGIBLE = 0.01  # share of the gap: what is left below it is no news, however sharp the sensors
 TOO_LITTLE = 0.02  # share of the gap
+MUCH = 0.15  # share of the gap still there, from which on other pairs of causes are tried
+WEAK = 0.5  # of what was left that the first cause leaves: then less is enough to try them
 CLOSE = 1.5  # times what the best leaves: a runner-up that gets slopes of its own where the best is not good
 OTHERS = 3  # causes that came first or next, from which pairs are begun
 ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
@@ -159,9 +161,10 @@ def explain(
     contest, spread = contest_of(given, rng, _arenas(given))
     enough = NOTHING * max(float(spread.max()), 1.0)
     nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
-    contest, fit = absorbed(contest, nominal, enough)
-    contest, fit, groups, singles = _climbed(contest, fit, enough, tick)
-    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > NEGLIGIBLE:
+    contest, begun = absorbed(contest, nominal, enough)
+    contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
+    much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
+    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > much:
         # a single cause may have imitated two: begin again from the ones that came next
         tick("other pairs of causes")
         for first in singles[1:OTHERS]:

@@ -30,7 +30,7 @@ class Policy:
             contract: what the network expects.
             model: the content of an ONNX file.
         """
-        import onnxruntime  # type: ignore[import-untyped]
+        import onnxruntime
 
         self.contract = contract
         self.sha256 = hashlib.sha256(model).hexdigest()

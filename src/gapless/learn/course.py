@@ -1,0 +1,231 @@
+"""Course: how a policy is judged apart from its reward, on robots that it has never met, with pushes."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gapless.learn.environment import Environment, Frame
+from gapless.learn.legs import legs_of
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, Task
+from gapless.policy.contract import Contract, Term
+from gapless.twin import Belief, Twin
+from gapless.twin.space import Array
+
+Act = Callable[[Frame], ArrayLike]
+"""From observations (n, width) to actions (n, actions)."""
+
+SECONDS = 10.0
+SETTLE = 1.0
+"""Errors count from here on: a robot needs a moment to get going [s]."""
+QUADRUPED = {"vx": (-0.5, 0.0, 0.5, 1.0), "vy": (-0.3, 0.0, 0.3), "yaw_rate": (-0.8, 0.0, 0.8)}
+BIPED = {"vx": (0.0, 0.3, 0.6), "vy": (0.0,), "yaw_rate": (-0.5, 0.0, 0.5)}
+PUSH = {4: 0.5, 2: 0.3}
+"""Speed of a kick by number of legs [m/s]."""
+PUSH_EVERY = 2.5
+"""[s]"""
+DRAWS = 6
+"""Robots for each command: 36 commands of the quadruped make 216 runs."""
+RUNS = 36
+"""Commands of tasks that have no grid of them."""
+HOLD = 2.0
+"""At the end of a run success must last this long, nine tenths of it [s]."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a policy did. Shape of each array: (runs,)."""
+
+    command: Array
+    """Shape: (runs, columns)."""
+    columns: tuple[str, ...]
+    fell: NDArray[np.bool_]
+    success: NDArray[np.bool_]
+    """For a task that can say so; else that the robot did not fall."""
+    velocity_error: Array
+    """Mean length of the error in velocity over the ground, gait and all, until a fall [m/s]; NaN for robots without legs."""
+    yaw_error: Array
+    """[rad/s]"""
+    cost_of_transport: Array
+    """Positive mechanical power over weight and speed; NaN while told to stand."""
+    torque_margin: Array
+    """Share of the torque limit that was never used, of the joint that had the least."""
+    speed: Array
+    """Largest joint speed, 99th percentile over joints and time [rad/s]."""
+    roughness: Array
+    """Root mean square of the change of an action in a period, in units of the target [rad]."""
+    parameters: Array
+    """What each robot was. Shape: (runs, parameters)."""
+
+    def summary(self) -> dict[str, float]:
+        """The figures of the whole course."""
+
+        def mean(values: Array) -> float:
+            return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+        figures = {
+            "runs": float(len(self.fell)),
+            "falls": float(self.fell.mean()),
+            "success": float(self.success.mean()),
+            "velocity_error": mean(self.velocity_error),
+            "yaw_error": mean(self.yaw_error),
+            "cost_of_transport": float(np.nanmedian(self.cost_of_transport))
+            if np.isfinite(self.cost_of_transport).any()
+            else np.nan,
+            "torque_margin": float(self.torque_margin.min()),
+            "joint_speed": float(self.speed.max()),
+            "roughness": mean(self.roughness),
+        }
+        return {k: v for k, v in figures.items() if np.isfinite(v)}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A task as the course asks it: a command for the whole run, no end of time, no pushes of its own."""
+
+    task: Task
+    grid: Array | None
+    """A command for each world, or as the task draws them."""
+
+    @property
+    def episode(self) -> Episode:
+        return dataclasses.replace(self.task.episode, seconds=np.inf, command_every=np.inf, push=0.0)
+
+    @property
+    def commands(self) -> Mapping[str, tuple[float, float]]:
+        return self.task.commands
+
+    def terms(self, twin: Twin) -> Sequence[Term]:
+        return self.task.terms(twin)
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        return self.task.command(scene, ids, rng) if self.grid is None else self.grid[ids]
+
+    def reward(self, scene: Scene) -> Mapping[str, Array]:
+        return {}
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return self.task.done(scene)
+
+
+def run(
+    twin: Twin,
+    task: Task,
+    act: Act,
+    belief: Belief | None,
+    rng: np.random.Generator,
+    draws: int = DRAWS,
+    pushes: bool = True,
+    seconds: float = SECONDS,
+    threads: int = 0,
+    contract: Contract | None = None,
+    reset: Callable[[NDArray[np.bool_]], None] = lambda which: None,
+    watch: Callable[[Environment], None] = lambda environment: None,
+) -> Result:
+    """Let a policy run the course; a robot that falls stays out.
+
+    Args:
+        twin: the robot.
+        task: what the policy was trained for.
+        act: the policy.
+        belief: what robots are drawn from.
+        rng: other than that of training, so that the robots are others.
+        draws: robots for each command.
+        pushes: whether the base is kicked every 2.5 s.
+        seconds: of each run.
+        threads: 0 for one per core.
+        contract: of the policy, where it was not trained for this very task.
+        reset: called with the worlds that start anew, for a policy with a memory.
+        watch: called after every period.
+    """
+    grid = _grid(twin, task)
+    n = draws * (RUNS if grid is None else len(grid))
+    asking = _Asked(task, None if grid is None else np.repeat(grid, draws, axis=0))
+    environment = Environment(twin, asking, n, belief, rng, threads, contract)
+    scene, dt = environment.scene, twin.control_dt
+    observation = environment.reset()["policy"]
+    reset(np.ones(n, bool))
+    asked, parameters = scene.command.copy(), environment.worlds.values.copy()
+    size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0
+    kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size else set()
+    tally = _Tally(environment, task, round(seconds / dt))
+    for k in range(tally.steps):
+        if k in kicks:
+            angle = rng.uniform(0, 2 * np.pi, n)
+            environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
+        step = environment.step(act(observation))
+        observation = step.observation["policy"]
+        if step.failed.any():
+            reset(step.failed)
+        tally.add(k, step.failed)
+        watch(environment)
+    return tally.result(asked, parameters)
+
+
+class _Tally:
+    """Adds up what happens on a course; a robot that fell no longer counts."""
+
+    def __init__(self, environment: Environment, task: Task, steps: int):
+        n = environment.n
+        self.steps, self._environment, self._task = steps, environment, task
+        self._success: Callable[[Scene], NDArray[np.bool_]] | None = getattr(task, "success", None)
+        self._last = np.zeros((n, environment.scene.action.shape[1]))
+        self._fell, self._margin, self._speed = np.zeros(n, bool), np.ones(n), np.zeros(n)
+        self._sums = {k: np.zeros(n) for k in ("count", "velocity", "yaw", "power", "distance", "rough", "held")}
+
+    def add(self, k: int, failed: NDArray[np.bool_]) -> None:
+        scene, sums = self._environment.scene, self._sums
+        self._fell |= failed
+        alive = ~self._fell
+        used = (np.abs(scene.torque) / scene.torque_limit).max(axis=1)
+        self._margin = np.where(alive, np.clip(1 - used, 0.0, self._margin), self._margin)
+        self._speed = np.where(alive, np.maximum(self._speed, np.abs(scene.dq).max(axis=1)), self._speed)
+        scale = np.asarray(self._environment.contract.action.scale)
+        sums["rough"] += alive * (((scene.action - self._last) * scale) ** 2).mean(axis=1)
+        self._last = scene.action
+        if self._success is not None and (self.steps - k) * scene.dt <= HOLD:
+            sums["held"] += alive & self._success(scene)
+        if k * scene.dt < SETTLE:
+            return
+        sums["count"] += alive
+        if scene.has_legs and tuple(self._task.commands) == tuple(QUADRUPED):
+            sums["velocity"] += alive * np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T)
+            sums["yaw"] += alive * np.abs(scene.yaw_rate - scene.command[:, 2])
+            sums["power"] += alive * np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
+            sums["distance"] += alive * np.hypot(*scene.velocity[:, :2].T)
+
+    def result(self, asked: Array, parameters: Array) -> Result:
+        scene, sums, columns = self._environment.scene, self._sums, tuple(self._task.commands)
+        walks = columns == tuple(QUADRUPED)
+        count = np.where((sums["count"] > 0) & walks, sums["count"], np.nan)
+        held = sums["held"] * scene.dt / HOLD > 0.9 if self._success is not None else True
+        moving = (np.hypot(asked[:, 0], asked[:, 1]) > 0.1) & (sums["distance"] > 0) if walks else np.zeros(len(asked), bool)
+        weight = scene.mass * 9.81 * np.where(moving, sums["distance"], np.nan)
+        return Result(
+            asked,
+            columns,
+            self._fell,
+            ~self._fell & held,
+            sums["velocity"] / count,
+            sums["yaw"] / count,
+            sums["power"] / weight,
+            self._margin,
+            self._speed,
+            np.sqrt(sums["rough"] / self.steps),
+            parameters,
+        )
+
+
+def _grid(twin: Twin, task: Task) -> Array | None:
+    """What is asked of legs: every command of the grid. Shape: (commands, 3). None for tasks that draw their own."""
+    if tuple(task.commands) != tuple(QUADRUPED):
+        return None
+    grid = BIPED if len(legs_of(twin)) == 2 else QUADRUPED
+    return np.array(list(itertools.product(*grid.values())))

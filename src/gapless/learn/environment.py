@@ -1,0 +1,294 @@
+"""Environment: worlds and a task together; actions in, observations of two groups and rewards by term out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import gapless
+from gapless.errors import BadInput
+from gapless.learn import mirror
+from gapless.learn.estimate import Estimator
+from gapless.learn.scene import Scene
+from gapless.learn.task import Task
+from gapless.policy import act
+from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Robot, Source, Term, Timing
+from gapless.policy.observe import Observer
+from gapless.robots import RobotModel
+from gapless.twin import Belief, Space, Twin
+from gapless.twin.mechanism import Drive, drive_signal
+from gapless.twin.space import Array
+from gapless.worlds import Worlds
+from gapless.worlds.worlds import home
+
+Frame = NDArray[np.float32]
+KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
+_ANY = (-np.inf, np.inf)
+SPREAD = 3.0
+"""Parameters are shown to the critic in units of a real mismatch, up to this many."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one control period brought. Shape of each array: (n, ...)."""
+
+    observation: dict[str, Frame]
+    """By group: "policy" holds what a robot can know, "critic" anything."""
+    reward: Array
+    terms: Mapping[str, Array]
+    """The reward's parts, by name; they add up to it."""
+    failed: NDArray[np.bool_]
+    """Episodes that ended as the task said, or as physics broke."""
+    timeout: NDArray[np.bool_]
+    """Episodes that ended because their time was over."""
+
+
+class Environment:
+    """N worlds that play a task.
+
+        environment = Environment(Twin.load("quadruped"), task, 256, belief, np.random.default_rng(0))
+        observation = environment.reset()
+        step = environment.step(actions)
+
+    Worlds whose episode ends start anew with new parameters in the same step.
+    """
+
+    def __init__(
+        self,
+        twin: Twin,
+        task: Task,
+        n: int,
+        belief: Belief | None,
+        rng: np.random.Generator,
+        threads: int = 0,
+        contract: Contract | None = None,
+    ):
+        """Build the worlds.
+
+        Args:
+            twin: the robot.
+            task: what it is to do.
+            n: number of worlds.
+            belief: what parameters are drawn from; nominal unless given.
+            rng: source of all randomness.
+            threads: of physics, 0 for one per core.
+            contract: of a policy that was trained elsewhere; what the task says unless given.
+        """
+        self.twin, self.task, self.n = twin, task, n
+        self.contract = contract_of(twin, task) if contract is None else contract
+        self._columns = self.contract.columns(twin.joints)
+        self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], threads=threads)
+        self._rng = rng
+        self.scene = Scene(twin, self.worlds, len(task.commands), len(self.contract.action.joints))
+        self._observer = Observer(self.contract, n)
+        self._estimate = Estimator(twin, self.contract)
+        plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
+        self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
+        self._controls = [int(twin.model.actuator_ctrladr[twin.drives[c].actuator]) for c in self._columns]
+        self.quantities, self._by_quantity = _grouping(self.worlds.belief.space)
+        self._encoders = [i for i, name in enumerate(self.worlds.belief.space.names) if name.startswith("offset.encoder")]
+        self._parameters = np.zeros((n, len(self.quantities)))
+        self._places, self._dofs = [d.qpos for d in twin.drives], [d.dof for d in twin.drives]
+        ranges = [twin.model.jnt_range[d.joint] if twin.model.jnt_limited[d.joint] else _ANY for d in twin.drives]
+        self._limits = np.array(ranges).T
+        self._until = np.full(n, np.inf)
+        self._ask_at = np.full(n, np.inf)
+        self._push_at = np.full(n, np.inf)
+        self.hardness = 1.0
+        """How much of the task's pushes is given, 0 to 1: a curriculum raises it."""
+        self._command = np.tile(self.worlds.home_command, (n, 1))
+
+    def reset(self, spread: bool = False) -> dict[str, Frame]:
+        """Start all episodes; with `spread` they end at different times, as those of a long run do."""
+        self._start(np.arange(self.n))
+        if spread:
+            self._until = self._rng.uniform(0.0, self.task.episode.seconds, self.n)
+        self.scene.update()
+        return self._observe()
+
+    def step(self, action: ArrayLike) -> Step:
+        """Advance every world by one control period under actions of shape (n, actions)."""
+        scene = self.scene
+        scene.last_action, scene.action = scene.action, np.array(action, float)
+        self._command[:, self._controls] = act.targets(self.contract, scene.action)
+        self._push()
+        self.worlds.step(self._command)
+        scene.advance()
+        terms = dict(self.task.reward(scene))
+        broken = self.worlds.failed
+        failed = self.task.done(scene) | broken
+        now = scene.time + scene.dt / 2  # sums of periods round
+        timeout = (now >= self._until) & ~failed
+        for name, term in terms.items():
+            self._check(name, term)
+            terms[name] = np.where(broken, 0.0, term * scene.dt)  # physics that broke says nothing about the task
+        ended = failed | timeout
+        due = np.flatnonzero((now >= self._ask_at) & ~ended)
+        if len(due):
+            self._ask(due)
+        reward = np.sum([np.zeros(self.n), *terms.values()], axis=0)
+        if ended.any():
+            self._start(np.flatnonzero(ended))
+            scene.update()
+        return Step(self._observe(), reward, terms, failed, timeout)
+
+    def _check(self, name: str, term: Array) -> None:
+        if np.shape(term) != (self.n,):
+            raise BadInput(f"reward term {name!r} has shape {np.shape(term)}; expected one number a world, ({self.n},)")
+        wrong = ~np.isfinite(term) & ~self.worlds.failed
+        if wrong.any():
+            world = int(np.argmax(wrong))
+            raise BadInput(f"reward term {name!r} is {term[world]} in world {world}: look for a division or a logarithm in it")
+
+    def _start(self, ids: NDArray[np.int64]) -> None:
+        """Begin new episodes."""
+        episode, scene, worlds, rng = self.task.episode, self.scene, self.worlds, self._rng
+        k = len(ids)
+        qpos, qvel = np.tile(worlds.home, (k, 1)), np.zeros((k, self.twin.model.nv))
+        places, dofs = self._places, self._dofs
+        q = qpos[:, places] + rng.uniform(-1, 1, (k, len(places))) * episode.start_q
+        qpos[:, places] = np.clip(q, *self._limits)
+        qvel[:, dofs] = rng.uniform(-1, 1, (k, len(dofs))) * episode.start_dq
+        if scene.has_legs:
+            at = scene.base_place
+            qvel[:, scene.base_dof : scene.base_dof + 2] = rng.uniform(-1, 1, (k, 2)) * episode.start_dq
+            _, _, low = scene.legs.at(qpos[:, places], qvel[:, dofs], qpos[:, at + 3 : at + 7])
+            qpos[:, at + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
+        worlds.reset(ids, qpos, qvel)
+        scaled = worlds.belief.space.to_scaled(worlds.values[ids])
+        # encoder zeros are mirrored joint by joint, which a mean is not: show how large they are
+        scaled[:, self._encoders] = np.abs(scaled[:, self._encoders])
+        self._parameters[ids] = np.clip(scaled, -SPREAD, SPREAD) @ self._by_quantity
+        which = np.zeros(self.n, bool)
+        which[ids] = True
+        self._observer.reset(which)
+        self._truth.reset(which)
+        scene.time[ids] = 0.0
+        scene.action[ids] = scene.last_action[ids] = 0.0
+        self._until[ids] = episode.seconds
+        self._push_at[ids] = self._next_push(k) if episode.push else np.inf
+        self._ask(ids)
+
+    def _ask(self, ids: NDArray[np.int64]) -> None:
+        """Give new commands."""
+        command = np.asarray(self.task.command(self.scene, ids, self._rng), float)
+        if command.shape != (len(ids), self.scene.command.shape[1]):
+            raise BadInput(f"the task's command has shape {command.shape}; expected {(len(ids), self.scene.command.shape[1])}")
+        self.scene.command[ids] = command
+        self._ask_at[ids] = self.scene.time[ids] + self.task.episode.command_every
+
+    def _next_push(self, k: int) -> Array:
+        return self._rng.uniform(0.5, 1.5, k) * self.task.episode.push_every
+
+    def _push(self) -> None:
+        due = np.flatnonzero(self.scene.time >= self._push_at)
+        if not len(due):
+            return
+        angle = self._rng.uniform(0, 2 * np.pi, len(due))
+        size = self.task.episode.push * self.hardness * self._rng.random(len(due))
+        kick = np.stack([size * np.cos(angle), size * np.sin(angle), np.zeros(len(due))], axis=-1)
+        self.worlds.push(kick, due)
+        self._push_at[due] += self._next_push(len(due))
+
+    def _observe(self) -> dict[str, Frame]:
+        scene, readings, order = self.scene, self.worlds.readings, self._columns
+        true = {"q": scene.q[:, order], "dq": scene.dq[:, order]}
+        if scene.floating:
+            true |= {"quat": scene.quat, "gyro": scene.turn, "velocity": scene.velocity}
+        estimated = self._estimate(readings)
+        readings = {**readings, **estimated, "q": readings["q"][:, order], "dq": readings["dq"][:, order]}
+        others = {k: v for k, v in readings.items() if k not in true}
+        return {
+            "policy": self._observer(readings, scene.command, scene.action),
+            "critic": np.concatenate(
+                [self._truth({**others, **true}, scene.command, scene.action), *self._privileged()], axis=1, dtype=np.float32
+            ),
+        }
+
+    def _privileged(self) -> list[Array]:
+        """What only a simulator knows: velocity, height, feet, and the world's parameters."""
+        scene = self.scene
+        parts: list[Array] = [self._parameters]
+        if scene.has_legs:
+            parts = [scene.foot_height * 10, scene.contact.astype(float), *parts]
+        if scene.floating:
+            parts = [scene.velocity * 2, (scene.position[:, 2:] - scene.home_height) * 10, *parts]
+        return parts
+
+    def mirror(self) -> tuple[mirror.Mirror, mirror.Mirror, mirror.Mirror] | None:
+        """How the two groups and the action are mirrored left to right; None where that is not known."""
+        by_joint = mirror.joints(self.twin)
+        policy = mirror.observation(self.contract, self.twin)
+        truth = mirror.observation(self._truth.contract, self.twin)
+        if by_joint is None or policy is None or truth is None or not self.scene.floating:
+            return None
+        parts = [truth, mirror.straight(mirror.VECTOR), mirror.straight((1.0,))]
+        if self.scene.has_legs:
+            feet = mirror.feet(self.scene.legs.home)
+            if feet is None:
+                return None
+            parts += [feet, feet]
+        parts.append(mirror.parameters(self.quantities))
+        return policy, mirror.joined(parts), by_joint
+
+
+def _most(twin: Twin, d: Drive, torque: float) -> float:
+    """The largest command of a velocity or torque drive."""
+    if twin.model.actuator_ctrllimited[d.actuator]:
+        return float(np.abs(twin.model.actuator_ctrlrange[d.actuator]).max())
+    if drive_signal(twin.model, d.actuator) == "tau" and np.isfinite(torque):
+        return torque
+    raise BadInput(
+        f"{d.name} has no limit on its command, so an action has no scale: give it a ctrlrange, or gains (--kp, --kd)"
+    )
+
+
+def _grouping(space: Space) -> tuple[tuple[str, ...], Array]:
+    """Quantities of a space, and the matrix that averages each over joints and links: (parameters, quantities)."""
+    quantities = tuple(dict.fromkeys(p.quantity for p in space.parameters))
+    belongs = np.array([[p.quantity == q for q in quantities] for p in space.parameters], float).reshape(len(space), -1)
+    return quantities, belongs / np.maximum(belongs.sum(axis=0), 1)
+
+
+def contract_of(twin: Twin, task: Task) -> Contract:
+    """What a runtime must know of a policy for this task and robot."""
+    robot = RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
+    table = robot.joint_table
+    if not table:
+        raise BadInput(f"{twin.name} has no driven joints, so there is nothing to learn; state gains with --kp and --kd")
+    signals = {drive_signal(twin.model, d.actuator) for d in twin.drives}
+    if len(signals) > 1:
+        raise BadInput(f"{twin.name} mixes drives of {' and '.join(sorted(signals))}; a policy commands one kind")
+    signal = signals.pop()
+    pose = home(twin)[0]
+    default = tuple(float(pose[d.qpos]) for d in twin.drives)
+    if signal == "q":
+        scale, offset = (task.episode.action_scale,) * len(table), default
+    else:
+        limits = [_most(twin, d, j.torque_limit) for d, j in zip(twin.drives, table, strict=True)]
+        scale, offset = tuple(limits), (0.0,) * len(table)
+    terms: tuple[Term, ...] = tuple(task.terms(twin))
+    return Contract(
+        joints=Joints(
+            twin.joints,
+            default,
+            tuple(j.kp for j in table),
+            tuple(j.kd for j in table),
+            tuple(j.torque_limit if np.isfinite(j.torque_limit) else None for j in table),
+            None,
+            tuple(j.armature for j in table),
+            tuple((j.low, j.high) if np.isfinite(j.low + j.high) else None for j in table),
+        ),
+        action=Action(KINDS[signal], twin.joints, scale, offset),
+        observation=Observation(terms),
+        timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
+        source=Source("gapless", gapless.__version__),
+        robot=Robot(twin.name, mass=robot.mass),
+        conventions=Conventions(imu_frame="imu" if Scene.floats(twin) else None),
+        normalizer="baked",
+        commands=dict(task.commands),
+    )

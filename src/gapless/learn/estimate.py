@@ -1,0 +1,42 @@
+"""Estimates: what a filter on the robot gives, from its readings alone; the same in training and on the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gapless.learn.legs import chain_to, legs_of
+from gapless.policy.contract import Contract
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+
+class Estimator:
+    """The estimated terms of a contract: "velocity" of the base, from its legs, and "tip" of an arm, from its encoders.
+
+    estimator = Estimator(twin, contract)
+    observation = observer({**readings, **estimator(readings)}, command, action)
+    """
+
+    def __init__(self, twin: Twin, contract: Contract):
+        """Find out what the contract needs; the twin says where the joints are.
+
+        Args:
+            twin: the robot as modelled.
+            contract: of the policy. A term of kind "tip" names in its frame what it follows: `site:NAME` or `body:NAME`.
+        """
+        terms = {t.kind: t for t in contract.observation.terms}
+        self._legs = legs_of(twin) if "velocity" in terms else None
+        self._tip = chain_to(twin, terms["tip"].frame) if "tip" in terms else None
+
+    def __call__(self, readings: Mapping[str, Array]) -> dict[str, Array]:
+        """Estimates by kind, from readings with joints in the twin's order. Shape of each: (n, 3)."""
+        found: dict[str, Array] = {}
+        q, dq = readings["q"], readings["dq"]
+        if self._legs is not None:
+            found["velocity"] = self._legs.velocity(q, dq, readings["quat"], readings["gyro"])
+        if self._tip is not None:
+            upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
+            found["tip"] = self._tip.at(q, dq, upright)[0][:, 0]
+        return found

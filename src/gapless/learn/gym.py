@@ -1,0 +1,55 @@
+"""The environment as a Gymnasium VectorEnv, so that anybody's algorithm trains in our worlds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from gapless.learn.environment import Environment, Frame
+from gapless.learn.task import Task
+from gapless.twin import Belief, Twin
+from gapless.twin.space import Array
+
+MOST = 10.0
+"""Bound of an action, in units of its scale: far outside of what a policy uses, as spaces must have one."""
+
+
+class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """Observations are the policy group, what a robot can know; `infos["critic"]` holds the other one.
+
+    An episode that ends starts anew in the same step, and the observation is the new one's first. Rewards by term are in
+    `infos["terms"]`.
+    """
+
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(self, twin: Twin, task: Task, n: int, belief: Belief | None = None, seed: int = 0, threads: int = 0):
+        self._given = (twin, task, n, belief)
+        self._threads = threads
+        self._build(seed)
+        contract = self._environment.contract
+        actions = len(contract.action.joints)
+        self.num_envs = n
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (contract.width,), np.float32)
+        self.single_action_space = gymnasium.spaces.Box(-MOST, MOST, (actions,), np.float32)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, n)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, n)
+
+    def _build(self, seed: int) -> None:
+        twin, task, n, belief = self._given
+        self._environment = Environment(twin, task, n, belief, np.random.default_rng(seed), self._threads)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frame, dict[str, Any]]:
+        if seed is not None:
+            self._build(seed)
+        observation = self._environment.reset()
+        return observation["policy"], {"critic": observation["critic"]}
+
+    def step(self, actions: NDArray[np.float32]) -> tuple[Frame, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        step = self._environment.step(np.clip(actions, -MOST, MOST))
+        infos = {"critic": step.observation["critic"], "terms": step.terms}
+        return step.observation["policy"], step.reward, step.failed, step.timeout, infos

@@ -1,0 +1,225 @@
+"""Learner: PPO of rsl-rl-lib on an environment, one iteration at a time, the same bits from the same seed."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rsl_rl.algorithms import PPO
+from rsl_rl.storage import RolloutStorage
+
+from gapless.learn.environment import Environment
+from gapless.learn.mirror import Mirror
+from gapless.learn.settings import Settings
+from gapless.learn.vecenv import TorchEnvironment
+
+LEAST_RATE = 1e-5
+WARM_UP = 20
+"""Iterations in which a policy that is tuned further keeps still while its new critic learns."""
+
+
+class Diverged(Exception):
+    """The networks or the losses are no longer finite."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one iteration brought."""
+
+    iteration: int
+    terms: dict[str, float]
+    """Reward by term, and falls, by second of robot time."""
+    losses: dict[str, float]
+    rate: float
+    std: float
+    collect: float
+    """Time spent in physics, observations and inference [s]."""
+    update: float
+    """Time spent on gradients [s]."""
+    steps: int
+
+    @property
+    def reward(self) -> float:
+        return sum(v for k, v in self.terms.items() if k != "falls")
+
+
+class Learner:
+    """The networks, their optimiser, and the environment they learn in.
+
+    Training goes in chunks of `settings.every` iterations. Each chunk starts episodes anew with randomness of its own, so
+    (networks, optimiser, chunk) is all there is to know, and a run that was stopped goes on as if it had not been.
+    """
+
+    def __init__(self, make: Callable[[np.random.Generator, float], Environment], settings: Settings, seed: int):
+        """Build everything.
+
+        Args:
+            make: an environment from a source of randomness and how hard it is to be, 0 to 1.
+            settings: of PPO.
+            seed: the same seed gives the same bits.
+        """
+        self.settings, self.seed, self.iteration = settings, seed, 0
+        self._make = make
+        self._begin()
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
+            self.alg = PPO.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
+        mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
+        if mirrors is not None:
+            self.alg.symmetry = _Mirrored(*mirrors)
+        self.mirrored = mirrors is not None
+        self._still = 0
+        self.alg.train_mode()
+
+    def _begin(self) -> None:
+        """Start a chunk."""
+        chunk = self.iteration // self.settings.every
+        torch.manual_seed(int(np.random.SeedSequence([self.seed, chunk]).generate_state(1)[0]))
+        hardness = min(1.0, 2 * self.iteration / self.settings.iterations + 0.1)
+        self.environment = self._make(np.random.default_rng([self.seed, chunk, 1]), hardness)
+        self.environment.hardness = hardness
+        self.env = TorchEnvironment(self.environment)
+
+    def iterate(self) -> Progress:
+        """Collect, learn, and say what happened."""
+        try:
+            return self._iterate()
+        except (RuntimeError, ValueError):
+            # a distribution refuses numbers that are not finite with an error of its own
+            if all(torch.isfinite(p).all() for net in (self.alg.actor, self.alg.critic) for p in net.parameters()):
+                raise
+            raise Diverged from None
+
+    def _iterate(self) -> Progress:
+        if self.iteration and self.iteration % self.settings.every == 0 and self.env.steps_ever:
+            self._begin()
+            self.alg.actor.reset()
+            self.alg.critic.reset()
+        started = time.perf_counter()
+        observation = self.env.get_observations()
+        with torch.inference_mode():
+            for _ in range(self.settings.steps):
+                observation, reward, done, extras = self.env.step(self.alg.act(observation))
+                self.alg.process_env_step(observation, reward, done, extras)
+            collected = time.perf_counter()
+            self.alg.compute_returns(observation)
+        kept = copy.deepcopy(self.alg.actor.state_dict()) if self._still > self.iteration else None
+        losses = self.alg.update()
+        if kept is not None:
+            self.alg.actor.load_state_dict(kept)
+        self._limit_rate()
+        finished = time.perf_counter()
+        std = self.alg.get_policy().output_std.mean().item()
+        if not math.isfinite(sum(losses.values()) + std):
+            raise Diverged
+        self.iteration += 1
+        return Progress(
+            self.iteration,
+            self.env.take(),
+            losses,
+            self.alg.learning_rate,
+            std,
+            collected - started,
+            finished - collected,
+            self.settings.worlds * self.settings.steps,
+        )
+
+    def _limit_rate(self) -> None:
+        self.alg.learning_rate = min(max(self.alg.learning_rate, LEAST_RATE), self.settings.most_rate)
+        for group in self.alg.optimizer.param_groups:
+            group["lr"] = self.alg.learning_rate
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs, at the end of a chunk."""
+        return {**self.alg.save(), "iteration": self.iteration}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.alg.load(state, None, True)
+        self.iteration = int(state["iteration"])
+        self._begin()
+
+    def start_from(self, state: dict[str, Any]) -> None:
+        """Start with the policy of another run, and with its critic where that one looked at the same things.
+
+        A critic that knows nothing yet would make the policy forget in a few updates: the policy keeps still until it does.
+        """
+        self.alg.load(state, {"actor": True}, True)
+        try:
+            self.alg.load(state, {"critic": True}, True)
+        except RuntimeError:
+            self._still = WARM_UP
+        self.alg.learning_rate = self.settings.rate / 3
+        self._limit_rate()
+
+    def deterministic(self) -> Deterministic:
+        """The policy as it is now, without exploration."""
+        return Deterministic(self.alg.get_policy())
+
+
+class Deterministic:
+    """The policy without exploration, for as many robots as it is shown; its memory is kept inside."""
+
+    def __init__(self, actor: Any):
+        self.network = actor.as_onnx(verbose=False).eval()
+        self.memory: dict[str, tuple[int, int]] = {}
+        """Layers and width of each part of a recurrent policy's memory."""
+        if actor.is_recurrent:
+            self.memory = dict.fromkeys(("h", "c"), (self.network.num_layers, self.network.hidden_size))
+        self._state: list[torch.Tensor] = []
+
+    def __call__(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.memory and not self._state:
+            self._state = [torch.zeros(layers, len(observation), width) for layers, width in self.memory.values()]
+        with torch.inference_mode():
+            out = self.network(torch.from_numpy(observation), *self._state)
+        if self.memory:
+            out, *self._state = out
+        action: NDArray[np.float32] = out.numpy()
+        return action
+
+    def reset(self, which: NDArray[np.bool_]) -> None:
+        """Forget what was seen of some robots."""
+        with torch.inference_mode():
+            for state in self._state:
+                state[:, torch.from_numpy(which)] = 0.0
+
+
+class _Mirrored:
+    """Every minibatch together with its left-right mirror image, in the place of rsl-rl-lib's own symmetry extension.
+
+    That one also runs the actor once more to log how symmetric it is, which costs a tenth of the update.
+    """
+
+    use_mirror_loss = False
+
+    def __init__(self, policy: Mirror, critic: Mirror, action: Mirror):
+        self._groups = {"policy": _pair(policy), "critic": _pair(critic)}
+        self._action = _pair(action)
+
+    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
+        with torch.no_grad():
+            observations = batch.observations
+            mirrored = observations.clone(recurse=False)
+            for group, (index, sign) in self._groups.items():
+                mirrored[group] = observations[group][:, index] * sign
+            batch.observations = torch.cat([observations, mirrored])
+            index, sign = self._action
+            batch.actions = torch.cat([batch.actions, batch.actions[:, index] * sign])
+            for name in ("old_actions_log_prob", "values", "advantages", "returns"):
+                setattr(batch, name, getattr(batch, name).repeat(2, 1))
+
+    def compute_loss(self, *_: object) -> torch.Tensor:
+        return torch.zeros(())
+
+
+def _pair(mirror: Mirror) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(mirror.index), torch.from_numpy(mirror.sign.astype(np.float32))

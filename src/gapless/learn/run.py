@@ -1,0 +1,304 @@
+"""A training run: from a task, a robot and a belief to a folder with a policy; stops and goes on at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gapless
+from gapless.errors import BadInput
+from gapless.learn.environment import Environment, Frame
+from gapless.learn.presets import draw_from
+from gapless.learn.settings import Settings
+from gapless.learn.task import Task
+from gapless.learn.tasks import task_of
+from gapless.logs import disk
+from gapless.twin import Belief, Twin
+from gapless.twin import belief as beliefs
+from gapless.twin.mechanisms import Gains
+
+if TYPE_CHECKING:
+    from gapless.learn.learner import Deterministic, Learner, Progress
+
+Golden = tuple[Frame, ...]
+"""Observations (frames, width) and the actions that were given to them."""
+
+FORMAT = "gapless run 1"
+HELD_OUT = 96
+"""Worlds that no training sees, in which checkpoints are compared."""
+HELD_OUT_SECONDS = 5.0
+GOLDEN = 64
+"""Frames that prove an exported policy."""
+MAX_CHECKPOINT = 1 << 30  # bytes
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a training is given; it is written into its folder and read from there when it goes on."""
+
+    task: str
+    robot: str
+    preset: str = "wide"
+    belief: str = ""
+    """Path of a belief file; empty for none."""
+    seed: int = 0
+    history: int = 1
+    kp: float | None = None
+    kd: float | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    def twin(self) -> Twin:
+        """The robot, with gains where they were given."""
+        kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
+        return Twin.load(self.robot, add=[Gains(kp=kp, kd=kd)] if kp or kd else [])
+
+    def build(self) -> tuple[Twin, Task, Belief | None]:
+        """The robot, the task, and what worlds are drawn from."""
+        twin = self.twin()
+        belief = beliefs.load(self.belief) if self.belief else None
+        return twin, task_of(self.task, twin, self.history), draw_from(self.preset, twin, belief)
+
+    def save(self, folder: Path) -> None:
+        table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self)}
+        with disk.atomic(folder / "run.json") as part:
+            part.write_text(json.dumps(table, indent=1))
+
+
+def load_run(folder: Path) -> Run:
+    """What the training in a folder was given."""
+    path = folder / "run.json"
+    try:
+        table = json.loads(disk.text(path, 1 << 20))
+    except ValueError as error:
+        raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not JSON") from None
+    if not isinstance(table, dict) or table.pop("format", None) != FORMAT:
+        raise BadInput(f"{path}: not a training run of this version ({FORMAT}); start it anew in another folder")
+    version = table.pop("version", None)
+    if version != gapless.__version__:
+        raise BadInput(f"{path}: written by gapless {version}, and this is {gapless.__version__}; start anew in another folder")
+    try:
+        given = table.pop("settings")
+        settings = Settings(**{**given, "hidden": tuple(given["hidden"])})
+    except (KeyError, TypeError) as error:
+        raise BadInput(f"{path}: the settings are not whole ({error})") from None
+    try:
+        return Run(**table, settings=settings)
+    except TypeError as error:
+        raise BadInput(f"{path}: {disk.reason(error)}") from None
+
+
+@dataclass(frozen=True)
+class News:
+    """What a training says after each iteration."""
+
+    progress: Progress
+    held_out: float | None
+    """Reward per second in worlds that no training sees, where it was measured just now."""
+    best: float
+    best_iteration: int
+
+
+@dataclass
+class _Best:
+    score: float = -np.inf
+    iteration: int = 0
+
+
+def train(
+    run: Run,
+    folder: Path,
+    tell: Callable[[News], None] = lambda news: None,
+    resume: bool = False,
+    start: Path | None = None,
+    threads: int = 0,
+    iterations: int | None = None,
+) -> None:
+    """Train, and leave in the folder: run.json, checkpoint.pt, best.pt, the policy of the best, TensorBoard events.
+
+    Args:
+        run: what to train.
+        folder: where; made if it is not there.
+        tell: called after each iteration; a KeyboardInterrupt ends the training in good order.
+        resume: go on from the checkpoint in the folder, bit by bit as if it had never stopped.
+        start: folder of a run whose policy is tuned further.
+        threads: of physics; 0 for one per core. The result is the same.
+        iterations: stop after this many in all, as a run that is interrupted would; all of them unless given.
+    """
+    twin, task, belief = run.build()
+    train_task(run, twin, task, belief, folder, tell, resume, start, threads, iterations)
+
+
+def train_task(
+    run: Run,
+    twin: Twin,
+    task: Task,
+    belief: Belief | None,
+    folder: Path,
+    tell: Callable[[News], None] = lambda news: None,
+    resume: bool = False,
+    start: Path | None = None,
+    threads: int = 0,
+    iterations: int | None = None,
+) -> None:
+    """`train` with a task of one's own."""
+    # the waiting threads of OpenMP would spin on the cores that physics needs
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import torch
+
+    from gapless.learn.learner import Diverged, Learner
+
+    torch.set_num_threads(1)  # such small networks lose by sharing, and the sums stay the same on any machine
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = run.settings
+
+    def make(rng: np.random.Generator, hardness: float) -> Environment:
+        drawn = belief.narrow(hardness) if belief is not None and settings.widen else belief
+        return Environment(twin, task, settings.worlds, drawn, rng, threads)
+
+    learner, best = Learner(make, settings, run.seed), _Best()
+    if resume:
+        state = read_checkpoint(folder / "checkpoint.pt")
+        best = _Best(float(state.pop("best")), int(state.pop("best_iteration")))
+        _fits(folder, learner.load, state)
+    else:
+        run.save(folder)
+        if start is not None:
+            _fits(start, learner.start_from, read_checkpoint(start / "best.pt"))
+    last = min(settings.iterations, iterations or settings.iterations)
+    try:
+        with _events(folder) as write:
+            while learner.iteration < last:
+                progress = learner.iterate()
+                held_out = None
+                if learner.iteration % settings.every == 0 or learner.iteration == last:
+                    held_out = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+                    write_checkpoint(
+                        folder / "checkpoint.pt", {**learner.state(), "best": best.score, "best_iteration": best.iteration}
+                    )
+                write(progress, held_out)
+                tell(News(progress, held_out, best.score, best.iteration))
+    except KeyboardInterrupt:
+        if learner.iteration:
+            _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+        raise
+    except Diverged:
+        raise BadInput(
+            f"training diverged after iteration {learner.iteration}: {folder} keeps the best checkpoint until then "
+            f"(iteration {best.iteration}); try a lower --rate or a narrower preset, and look for jumps in the reward's terms"
+        ) from None
+
+
+def make_held_out(twin: Twin, task: Task, belief: Belief | None, seed: int, threads: int) -> Environment:
+    """The same unseen worlds each time, so that checkpoints are compared in pairs."""
+    return Environment(twin, task, HELD_OUT, belief, np.random.default_rng([seed, 1 << 40]), threads)
+
+
+def _judge(learner: Learner, environment: Environment, best: _Best, folder: Path) -> float:
+    """Run the policy in held-out worlds; where it is the best so far, keep and export it."""
+    policy = learner.deterministic()
+    score, golden = evaluate(policy, environment)
+    if score > best.score:
+        best.score, best.iteration = score, learner.iteration
+        write_checkpoint(folder / "best.pt", learner.state())
+        export(policy, environment, golden, folder)
+    return score
+
+
+def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Golden]:
+    """Reward per second of a policy, and golden frames: one robot in a row from its start, as a memory needs."""
+    observation = environment.reset()["policy"]
+    total, steps = 0.0, round(HELD_OUT_SECONDS / environment.twin.control_dt)
+    frames: list[tuple[Frame, Frame]] = []
+    in_a_row = True
+    for _ in range(steps):
+        action = policy(observation)
+        if in_a_row and len(frames) < GOLDEN:
+            frames.append((observation[0].copy(), action[0].copy()))
+        step = environment.step(action)
+        ended = step.failed | step.timeout
+        policy.reset(ended)
+        in_a_row &= not ended[0]
+        total += float(step.reward.mean())
+        observation = step.observation["policy"]
+    return total / HELD_OUT_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
+
+
+def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path) -> None:
+    """Write the policy as any runtime takes it."""
+    from gapless.policy import folder as policies
+
+    contract = environment.contract
+    contract = dataclasses.replace(
+        contract,
+        recurrent=policies.recurrent_of(policy.memory),
+        source=dataclasses.replace(contract.source, run=folder.name),
+    )
+    policies.save(folder, contract, policies.onnx_of(policy.network, contract.width, policy.memory), *golden)
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    import torch
+
+    with disk.atomic(path) as part:
+        torch.save(copy.copy(state), part)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint; files from elsewhere may be anything, so nothing in them is run."""
+    import torch
+
+    if disk.regular(path).stat().st_size > MAX_CHECKPOINT:
+        raise BadInput(f"{path}: larger than {MAX_CHECKPOINT >> 20} MB, which is no checkpoint of such a policy")
+    try:
+        state = torch.load(path, weights_only=True)
+    except Exception as error:  # torch, zipfile and pickle each have their own
+        raise BadInput(f"{path}: not a checkpoint ({disk.reason(error)})") from None
+    if not isinstance(state, dict) or not {"actor_state_dict", "critic_state_dict", "iteration"} <= set(state):
+        raise BadInput(f"{path}: not a checkpoint of a training run")
+    return state
+
+
+def _fits(folder: Path, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:
+    try:
+        load(state)
+    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise BadInput(f"{folder}: its networks are of another task, robot or size ({disk.reason(error)})") from None
+
+
+@contextlib.contextmanager
+def _events(folder: Path) -> Iterator[Callable[[Any, float | None], None]]:
+    """TensorBoard, where it is installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        yield lambda progress, held_out: None
+        return
+    writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
+
+    def write(progress: Progress, held_out: float | None) -> None:
+        at = progress.iteration
+        for name, value in progress.terms.items():
+            writer.add_scalar("falls_per_second" if name == "falls" else f"reward/{name}", value, at)
+        for name, value in progress.losses.items():
+            writer.add_scalar(f"loss/{name}", value, at)
+        writer.add_scalar("reward", progress.reward, at)
+        writer.add_scalar("learning_rate", progress.rate, at)
+        writer.add_scalar("action_std", progress.std, at)
+        writer.add_scalar("steps_per_second", progress.steps / (progress.collect + progress.update), at)
+        if held_out is not None:
+            writer.add_scalar("held_out_reward", held_out, at)
+
+    try:
+        yield write
+    finally:
+        writer.close()

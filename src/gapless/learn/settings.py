@@ -1,0 +1,84 @@
+"""Settings of PPO that work without tuning, by task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gapless.learn.legs import find_legs
+from gapless.twin import Twin
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Proximal policy optimisation as rsl-rl-lib does it; the defaults are those of the quadruped's velocity task."""
+
+    worlds: int = 256
+    steps: int = 24
+    """Control periods of each world in an iteration."""
+    iterations: int = 700
+    epochs: int = 4
+    minibatches: int = 4
+    gamma: float = 0.97
+    lam: float = 0.93
+    clip: float = 0.2
+    entropy: float = 0.002
+    std: float = 0.8
+    """Of the actions at first."""
+    kl: float = 0.02
+    """The learning rate follows this divergence of the policy in an update."""
+    rate: float = 1e-3
+    most_rate: float = 3e-3
+    hidden: tuple[int, ...] = (128, 128)
+    recurrent: int = 0
+    """Cells of an LSTM before the network; 0 for none. A recurrent policy learns without mirrored batches."""
+    mirror: bool = True
+    widen: bool = False
+    """Whether worlds start near the middle of what they are drawn from, and reach its ends half-way through."""
+    every: int = 50
+    """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
+
+    def rsl(self) -> dict[str, Any]:
+        """As rsl-rl-lib's configuration."""
+        memory = {"rnn_type": "lstm", "rnn_hidden_dim": self.recurrent, "rnn_num_layers": 1} if self.recurrent else {}
+        net = {
+            "class_name": "RNNModel" if self.recurrent else "MLPModel",
+            "hidden_dims": list(self.hidden),
+            "activation": "elu",
+            "obs_normalization": True,
+            **memory,
+        }
+        return {
+            "num_steps_per_env": self.steps,
+            "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
+            "actor": {**net, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": self.std}},
+            "critic": dict(net),
+            "algorithm": {
+                "class_name": "PPO",
+                "num_learning_epochs": self.epochs,
+                "num_mini_batches": self.minibatches,
+                "clip_param": self.clip,
+                "gamma": self.gamma,
+                "lam": self.lam,
+                "entropy_coef": self.entropy,
+                "learning_rate": self.rate,
+                "max_grad_norm": 1.0,
+                "schedule": "adaptive",
+                "desired_kl": self.kl,
+                "symmetry_cfg": None,
+            },
+            "multi_gpu": None,
+        }
+
+
+def settings_of(task: str, twin: Twin) -> Settings:
+    """Settings that work for a task and robots of its class."""
+    small = {"swing": 100, "drive": 100, "stand": 150}
+    if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
+        return Settings(iterations=450, gamma=0.9, lam=0.9, kl=0.03, std=0.5)
+    if task in small:
+        return Settings(worlds=128, iterations=small[task])
+    legs = find_legs(twin)
+    if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
+        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
+    return Settings()

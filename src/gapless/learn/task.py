@@ -1,0 +1,98 @@
+"""What a task is: commands, what the policy sees, reward terms by name, and when an episode ends.
+
+The smallest one, whole:
+
+    class Upright:
+        episode = Episode(seconds=5.0, push=0.3)
+        commands = {}
+
+        def terms(self, twin):
+            return joint_terms(twin)
+
+        def command(self, scene, ids, rng):
+            return np.zeros((len(ids), 0))
+
+        def reward(self, scene):
+            return {"upright": -scene.gravity[:, 2]}
+
+        def done(self, scene):
+            return scene.gravity[:, 2] > -0.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.learn.scene import Scene
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """How an episode goes, besides what the task says."""
+
+    seconds: float = 10.0
+    command_every: float = 4.0
+    """Time between new commands [s]."""
+    action_scale: float = 0.25
+    """What an action of 1 moves a position target by [rad]; velocity and torque drives scale by their limit."""
+    push: float = 0.0
+    """Largest kick of the floating base [m/s]."""
+    push_every: float = 2.5
+    """Mean time between kicks [s]."""
+    start_q: float = 0.1
+    """Start positions are this far from home at most, uniformly [rad]."""
+    start_dq: float = 0.3
+    """Start velocities of joints and base are this fast at most [rad/s, m/s]."""
+
+
+class Task(Protocol):
+    """A task; every array has a leading axis of worlds."""
+
+    @property
+    def episode(self) -> Episode: ...
+
+    @property
+    def commands(self) -> Mapping[str, tuple[float, float]]:
+        """Names of the command's columns, and the range of each."""
+        ...
+
+    def terms(self, twin: Twin) -> Sequence[Term]:
+        """What the policy sees; a privileged term is an error."""
+        ...
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        """New commands for some worlds. Shape: (len(ids), columns)."""
+        ...
+
+    def reward(self, scene: Scene) -> Mapping[str, Array]:
+        """Reward by term, in reward per second. Shape of each: (n,)."""
+        ...
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        """Worlds in which the task has failed. Shape: (n,)."""
+        ...
+
+
+def joint_terms(twin: Twin, history: int = 1) -> tuple[Term, ...]:
+    """Joint positions, joint velocities, the last action, and the IMU where the base floats."""
+    joints = len(twin.joints)
+    imu = (
+        Term("gyro", "gyro", 3, scale=0.25, history=history, unit="rad/s", frame="base"),
+        Term("gravity", "gravity", 3, history=history, frame="base"),
+    )
+    return (
+        *(imu if Scene.floats(twin) else ()),
+        Term("q", "q", joints, history=history, unit="rad"),
+        Term("dq", "dq", joints, scale=0.05, history=history, unit="rad/s"),
+        Term("last_action", "last_action", joints, history=history),
+    )

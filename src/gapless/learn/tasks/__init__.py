@@ -1,0 +1,28 @@
+"""The tasks that come with Gapless, by name; each makes itself for a robot."""
+
+from collections.abc import Callable
+
+from gapless.errors import unknown
+from gapless.learn.task import Task
+from gapless.learn.tasks.drive import drive_of
+from gapless.learn.tasks.reach import reach_of
+from gapless.learn.tasks.stand import stand_of
+from gapless.learn.tasks.swing import swing_of
+from gapless.learn.tasks.velocity import velocity_of
+from gapless.twin import Twin
+
+TASKS: dict[str, Callable[[Twin, int], Task]] = {
+    "velocity": velocity_of,
+    "stand": stand_of,
+    "reach": reach_of,
+    "drive": drive_of,
+    "swing": swing_of,
+}
+"""Name to a function of the robot and the frames of history that the policy sees."""
+
+
+def task_of(name: str, twin: Twin, history: int = 1) -> Task:
+    """A task for a robot; bad input where the robot cannot do it."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name](twin, history)

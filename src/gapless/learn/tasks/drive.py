@@ -1,0 +1,71 @@
+"""Drive: a rover follows a commanded forward speed and turn rate, on wheels whose grip and drives it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput
+from gapless.learn.legs import find_legs
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.policy.contract import Term
+from gapless.robots.rover import drive
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Follow (v, yaw rate); see `drive_of`."""
+
+    commands: Mapping[str, tuple[float, float]]
+    history: int = 1
+    episode: Episode = field(default_factory=lambda: Episode(seconds=6.0, command_every=3.0, start_q=0.0))
+
+    def terms(self, twin: Twin) -> tuple[Term, ...]:
+        # wheels turn without end: where they stand says nothing
+        seen = tuple(t for t in joint_terms(twin, self.history) if t.kind != "q")
+        scale = tuple(1 / max(abs(low), abs(high)) for low, high in self.commands.values())
+        return (*seen, Term("command", "command", 2, scale=scale))
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        low, high = np.array(list(self.commands.values())).T
+        drawn = rng.uniform(low, high, (len(ids), 2))
+        drawn[rng.random(drawn.shape) < 0.2] = 0.0
+        return drawn
+
+    def errors(self, scene: Scene) -> tuple[Array, Array]:
+        """Of speed and turn rate, as shares of their ranges."""
+        v, w = (max(abs(low), abs(high)) for low, high in self.commands.values())
+        return (scene.velocity[:, 0] - scene.command[:, 0]) / v, (scene.yaw_rate - scene.command[:, 1]) / w
+
+    def reward(self, scene: Scene) -> dict[str, Array]:
+        speed, turn = self.errors(scene)
+        return {
+            "speed": 2.0 * np.exp(-((speed / 0.15) ** 2)) - np.abs(speed),
+            "turn": 2.0 * np.exp(-((turn / 0.15) ** 2)) - np.abs(turn),
+            "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+        }
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return scene.up[:, 2] < 0.5
+
+    def success(self, scene: Scene) -> NDArray[np.bool_]:
+        """Within 15 % of the largest speed and turn rate."""
+        speed, turn = self.errors(scene)
+        return (np.abs(speed) < 0.15) & (np.abs(turn) < 0.15)
+
+
+def drive_of(twin: Twin, history: int = 1) -> Drive:
+    """The task for a robot with two driven wheels."""
+    if not Scene.floats(twin) or find_legs(twin) is not None or len(twin.joints) != 2:
+        raise BadInput(f"{twin.name} is not a rover: drive needs a floating base and two driven wheels")
+    left, right = sorted((twin.model.body(twin.model.jnt_bodyid[d.joint]) for d in twin.drives), key=lambda b: -b.pos[1])
+    lengths = drive(twin.model, left.name, right.name)
+    most = float(min(abs(twin.model.actuator_ctrlrange[d.actuator]).max() for d in twin.drives))
+    v, w = 0.55 * most * lengths.radius, 0.35 * most * lengths.radius * 2 / lengths.track  # together 90 % of a wheel's speed
+    return Drive({"v": (-v, v), "yaw_rate": (-w, w)}, history)

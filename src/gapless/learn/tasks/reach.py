@@ -1,0 +1,103 @@
+"""Reach: an arm brings its tip to a commanded place and holds it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+PLACES = 4096
+"""Poses that targets are taken from."""
+FLOOR = 0.04
+"""Targets are at least this high, and so is every link on the way there [m]."""
+NEAR = 0.03
+"""The tip is there: what encoder zeros of 0.02 rad make of an arm of 0.4 m, and its load, leave room for [m]."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Targets are places where the tip was in a random pose of the nominal robot, so each can be reached; see `reach_of`."""
+
+    tip: str
+    targets: Array
+    """Shape: (places, 3), in the world's frame, which is the base's [m]."""
+    commands: Mapping[str, tuple[float, float]]
+    history: int = 1
+    episode: Episode = field(default_factory=lambda: Episode(seconds=6.0, command_every=3.0, action_scale=1.0, start_q=0.3))
+
+    def terms(self, twin: Twin) -> tuple[Term, ...]:
+        return (
+            *joint_terms(twin, self.history),
+            Term("target", "command", 3, scale=4.0, unit="m", frame="base"),
+            Term("tip", "tip", 3, scale=4.0, provenance="estimated", unit="m", frame=self.tip),
+        )
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        return self.targets[rng.integers(len(self.targets), size=len(ids))]
+
+    def away(self, scene: Scene) -> Array:
+        """Distance of the tip from its target [m]."""
+        return np.asarray(np.linalg.norm(scene.point(self.tip) - scene.command, axis=1))
+
+    def reward(self, scene: Scene) -> dict[str, Array]:
+        away = self.away(scene)
+        return {
+            "away": -5.0 * away,
+            "near": 2.0 * np.exp(-((away / 0.05) ** 2)),
+            "there": 2.0 * np.exp(-((away / 0.015) ** 2)),
+            "speed": -0.02 * (scene.dq**2).sum(axis=1),
+            "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+            "torque": -0.2 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
+        }
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return np.zeros(scene.n, bool)
+
+    def success(self, scene: Scene) -> NDArray[np.bool_]:
+        return self.away(scene) < NEAR
+
+
+def reach_of(twin: Twin, history: int = 1) -> Reach:
+    """The task for an arm; bad input for a robot whose base is not fixed."""
+    if Scene.floats(twin) or len(twin.joints) < 2:
+        raise BadInput(f"{twin.name} is not an arm: reach needs a fixed base and at least two driven joints")
+    model = twin.model
+    body = int(model.jnt_bodyid[twin.drives[-1].joint])
+    chain = {body, int(model.body_parentid[body])}
+    sites = [model.site(s).name for s in range(model.nsite) if int(model.site_bodyid[s]) in chain and model.site(s).name]
+    tip = f"site:{sites[-1]}" if sites else f"body:{model.body(body).name}"
+    targets = _targets(twin, tip)
+    low, high = targets.min(axis=0), targets.max(axis=0)
+    commands = {axis: (float(low[i]), float(high[i])) for i, axis in enumerate("xyz")}
+    return Reach(tip, targets, commands, history)
+
+
+def _targets(twin: Twin, tip: str) -> Array:
+    """Where the tip is in random poses that keep the arm off the floor. Shape: (places, 3)."""
+    model, data, rng = twin.model, mujoco.MjData(twin.model), np.random.default_rng(0)
+    kind, _, name = tip.partition(":")
+    found: list[Array] = []
+    links = sorted({int(model.jnt_bodyid[d.joint]) for d in twin.drives})
+    for _ in range(50 * PLACES):
+        for d in twin.drives:
+            low, high = model.jnt_range[d.joint] if model.jnt_limited[d.joint] else (-np.pi, np.pi)
+            data.qpos[d.qpos] = rng.uniform(0.7 * low, 0.7 * high)
+        mujoco.mj_kinematics(model, data)
+        at = data.site(name).xpos if kind == "site" else data.body(name).xpos
+        if at[2] > FLOOR and data.xpos[links, 2].min() > FLOOR:
+            found.append(at.copy())
+            if len(found) == PLACES:
+                break
+    if not found:
+        raise BadInput(f"{twin.name} reaches nothing that is {FLOOR} m above the floor")
+    return np.array(found)

@@ -1,0 +1,59 @@
+"""Stand: a legged robot keeps its pose and its place upright while it is pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.learn.legs import legs_of
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.learn.tasks.velocity import FALL_HEIGHT, FALL_TILT
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Hold the home pose; there is no command."""
+
+    history: int = 1
+    commands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    episode: Episode = field(default_factory=lambda: Episode(push=1.0))
+
+    def terms(self, twin: Twin) -> tuple[Term, ...]:
+        estimate = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
+        return (*joint_terms(twin, self.history), estimate)
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        return np.zeros((len(ids), 0))
+
+    def reward(self, scene: Scene) -> dict[str, Array]:
+        off = scene.q - scene.home
+        return {
+            "pose": 2.0 * np.exp(-4.0 * (off**2).mean(axis=1)),
+            "upright": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1),
+            "still": -1.0 * (scene.velocity**2).sum(axis=1) - 0.1 * (scene.turn**2).sum(axis=1),
+            "height": -30.0 * (scene.position[:, 2] - scene.home_height) ** 2,
+            "alive": np.full(scene.n, 1.0),
+            "torque": -1.0 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
+            "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+            "fall": -50.0 * self.done(scene),
+        }
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return (scene.up[:, 2] < FALL_TILT) | (scene.position[:, 2] < FALL_HEIGHT * scene.home_height)
+
+    def success(self, scene: Scene) -> NDArray[np.bool_]:
+        """Near the pose, upright to 10 degrees."""
+        return (np.abs(scene.q - scene.home).mean(axis=1) < 0.2) & (scene.up[:, 2] > 0.985)
+
+
+def stand_of(twin: Twin, history: int = 1) -> Stand:
+    """The task for a robot; bad input for one without feet."""
+    legs_of(twin)
+    return Stand(history)

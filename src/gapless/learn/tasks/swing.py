@@ -1,0 +1,76 @@
+"""Swing: a pendulum, single or double, swings up and holds still there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.errors import BadInput
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+from gapless.twin.space import Array
+from gapless.worlds.worlds import home
+
+
+@dataclass(frozen=True)
+class Swing:
+    """Bring the last link as high as it goes; see `swing_of`."""
+
+    tip: str
+    low: float
+    high: float
+    """Heights of the last link's centre of mass, lowest and highest [m]."""
+    history: int = 1
+    commands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    episode: Episode = field(default_factory=lambda: Episode(seconds=6.0, action_scale=float(np.pi), start_q=0.5, start_dq=1.0))
+
+    def terms(self, twin: Twin) -> tuple[Term, ...]:
+        return joint_terms(twin, self.history)
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        return np.zeros((len(ids), 0))
+
+    def height(self, scene: Scene) -> Array:
+        """From 0, hanging, to 1, upright."""
+        return np.asarray((scene.point(self.tip)[:, 2] - self.low) / (self.high - self.low))
+
+    def reward(self, scene: Scene) -> dict[str, Array]:
+        height = self.height(scene)
+        return {
+            "height": 2.0 * height,
+            "upright": 3.0 * np.exp(-(((1 - height) / 0.05) ** 2)),
+            "speed": -0.01 * (scene.dq**2).sum(axis=1) * (1 + 10 * (height > 0.9)),
+            "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+        }
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return np.zeros(scene.n, bool)
+
+    def success(self, scene: Scene) -> NDArray[np.bool_]:
+        """At 95 % of the height, and slower than 1 rad/s."""
+        return (self.height(scene) > 0.95) & (np.abs(scene.dq).max(axis=1) < 1.0)
+
+
+def swing_of(twin: Twin, history: int = 1) -> Swing:
+    """The task for a robot that hangs: bad input for one that does not."""
+    model = twin.model
+    if Scene.floats(twin) or not 0 < len(twin.joints) <= 2:
+        raise BadInput(f"{twin.name} is not a pendulum: swing needs a fixed base and one or two driven joints")
+    body = model.body(model.jnt_bodyid[twin.drives[-1].joint])
+    data = mujoco.MjData(model)
+    data.qpos[:] = home(twin)[0]
+    heights = []
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        mujoco.mj_kinematics(model, data)
+        heights.append(float(data.xipos[body.id, 2]))
+        data.qpos[[d.qpos for d in twin.drives]] = rng.uniform(-np.pi, np.pi, len(twin.drives))
+    if max(heights) - heights[0] < 0.8 * (max(heights) - min(heights)):
+        raise BadInput(f"{twin.name} does not hang in its home pose, so there is nothing to swing up")
+    return Swing(f"com:{body.name}", min(heights), max(heights), history)

@@ -1,0 +1,111 @@
+"""Velocity: a legged robot follows a commanded forward, sideways and turning velocity, and stands still when it is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.learn.legs import Legs, legs_of
+from gapless.learn.scene import Scene
+from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+from gapless.twin.space import Array
+
+QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
+"""A little beyond the course, so that its corners are not the edge of what was seen [m/s, rad/s]."""
+BIPED = {"vx": (-0.2, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.6, 0.6)}
+FALL_TILT = 0.5
+"""Cosine of the largest lean: 60 degrees."""
+FALL_HEIGHT = 0.5
+"""Of the height at home."""
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """Follow (vx, vy, yaw rate) with a trot of two groups of legs that a clock leads; see `velocity_of`."""
+
+    commands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(QUADRUPED))
+    frequency: float = 2.5
+    """Of the gait [Hz]."""
+    clearance: float = 0.06
+    """Of a foot in the middle of its swing [m]."""
+    lead: tuple[float, ...] = (0.0, 0.5, 0.5, 0.0)
+    """Of each foot in the gait, in cycles."""
+    duty: float = 0.5
+    """Share of a cycle that a foot stands."""
+    history: int = 1
+    odometry: bool = True
+    """Whether the policy sees the velocity that its legs suggest."""
+    episode: Episode = field(default_factory=lambda: Episode(push=0.8))
+
+    def terms(self, twin: Twin) -> tuple[Term, ...]:
+        estimate = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
+        return (
+            *joint_terms(twin, self.history),
+            Term("command", "command", 3, scale=(2.0, 2.0, 1.0)),
+            Term("clock", "clock", 2, frequency=self.frequency),
+            *((estimate,) if self.odometry else ()),
+        )
+
+    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+        low, high = np.array(list(self.commands.values())).T
+        drawn = rng.uniform(low, high, (len(ids), 3))
+        # what falls most is backwards with sideways or turning: draw that more often
+        backwards = rng.random(len(ids)) < 0.2
+        drawn[backwards, 0] = rng.uniform(low[0], 0.0, int(backwards.sum()))
+        drawn[rng.random(drawn.shape) < 0.25] = 0.0
+        drawn[rng.random(len(ids)) < 0.1] = 0.0
+        return drawn
+
+    def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
+        """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
+        moving = (scene.command != 0).any(axis=1)
+        phase = 2 * np.pi * (scene.time[:, None] * self.frequency + np.array(self.lead))
+        late = np.sin(np.pi * (self.duty - 0.5))
+        return np.maximum(-np.sin(phase) - late, 0.0) / (1 - late) * moving[:, None], moving
+
+    def reward(self, scene: Scene) -> dict[str, Array]:
+        legs = len(scene.legs)
+        swing, moving = self.swing(scene)
+        error = np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T)
+        turn = np.abs(scene.yaw_rate - scene.command[:, 2])
+        lifted = np.maximum(scene.foot_height, 0.0)
+        return {
+            "velocity": 2.0 * np.exp(-(error**2) / 0.1) - error,
+            "yaw": 1.2 * np.exp(-(turn**2) / 0.15) - 0.6 * turn,
+            "gait": (scene.contact == (swing == 0.0)).sum(axis=1) / legs,
+            "swing": 1.5 * np.exp(-(((self.clearance * swing - lifted) / 0.03) ** 2)).sum(axis=1) / legs,
+            "alive": np.full(scene.n, 0.3),
+            "vertical": -1.0 * scene.velocity[:, 2] ** 2,
+            "tilt": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1) - 0.05 * (scene.turn[:, :2] ** 2).sum(axis=1),
+            "height": -30.0 * (scene.position[:, 2] - scene.home_height) ** 2,
+            "torque": -1.0 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
+            "action_rate": -0.01 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+            "power": -0.01 * np.abs(scene.torque * scene.dq).sum(axis=1) / scene.mass,
+            "slip": -0.3 * (scene.foot_speed * scene.contact).sum(axis=1) / legs,
+            "pose": -np.where(moving, 0.3, 2.0) * ((scene.q - scene.home) ** 2).sum(axis=1),
+            "fall": -50.0 * self.done(scene),
+        }
+
+    def done(self, scene: Scene) -> NDArray[np.bool_]:
+        return (scene.up[:, 2] < FALL_TILT) | (scene.position[:, 2] < FALL_HEIGHT * scene.home_height)
+
+
+def velocity_of(twin: Twin, history: int = 1) -> Velocity:
+    """The task for a robot: its gait from where its feet are; bad input for a robot without feet."""
+    legs = legs_of(twin)
+    lead = leads(legs)
+    if len(legs) == 2:
+        return Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, episode=Episode(push=0.5))
+    return Velocity(lead=lead, history=history)
+
+
+def leads(legs: Legs) -> tuple[float, ...]:
+    """Feet in two groups half a cycle apart: diagonal pairs where some feet are ahead of others, else left and right."""
+    x, y = legs.home[:, 0] - legs.home[:, 0].mean(), legs.home[:, 1]
+    side = x * y if np.ptp(x) > 0.1 else y
+    return tuple(np.where(side > 0, 0.0, 0.5).tolist())

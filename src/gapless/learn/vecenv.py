@@ -1,0 +1,57 @@
+"""The environment as rsl-rl-lib takes it: a VecEnv of torch tensors with observation groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+
+from gapless.learn.environment import Environment
+
+
+class TorchEnvironment(VecEnv):
+    """An `Environment` in rsl-rl-lib's clothes. What happened is added up in `sums` until somebody takes it."""
+
+    def __init__(self, environment: Environment):
+        self.environment = environment
+        self.num_envs = environment.n
+        self.num_actions = len(environment.contract.action.joints)
+        self.max_episode_length = round(environment.task.episode.seconds / environment.twin.control_dt)
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long)
+        self.device = "cpu"
+        self.cfg: dict[str, Any] = {}
+        self._now = self._torch(environment.reset(spread=True))
+        self.sums: dict[str, float] = {}
+        self.steps = self.steps_ever = 0
+
+    def get_observations(self) -> TensorDict:
+        return self._now
+
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+        step = self.environment.step(actions.numpy())
+        self._now = self._torch(step.observation)
+        for name, term in step.terms.items():
+            self.sums[name] = self.sums.get(name, 0.0) + float(term.mean())
+        self.sums["falls"] = self.sums.get("falls", 0.0) + float(step.failed.mean())
+        self.steps += 1
+        self.steps_ever += 1
+        done = torch.from_numpy(step.failed | step.timeout)
+        return (
+            self._now,
+            torch.from_numpy(step.reward.astype(np.float32)),
+            done.long(),
+            {"time_outs": torch.from_numpy(step.timeout)},
+        )
+
+    def take(self) -> dict[str, float]:
+        """Mean of each reward term, and falls, by second of robot time since the last call."""
+        seconds = max(self.steps, 1) * self.environment.twin.control_dt
+        taken = {name: total / seconds for name, total in self.sums.items()}
+        self.sums, self.steps = {}, 0
+        return taken
+
+    def _torch(self, observation: dict[str, Any]) -> TensorDict:
+        return TensorDict({k: torch.from_numpy(v) for k, v in observation.items()}, batch_size=[self.num_envs])

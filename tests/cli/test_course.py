@@ -1,0 +1,61 @@
+"""`gapless course`: figures and a page, and what is refused."""
+
+import json
+
+import pytest
+
+from gapless.cli import main
+from gapless.learn import course as courses
+from gapless.learn import run as runs
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "walk"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "HELD_OUT", 4)
+        patch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
+        main(["train", "velocity", "--out", str(folder), "--iterations", "1", "--worlds", "4", "--threads", "1", "--json"])
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def short_course(monkeypatch):
+    run = courses.run
+    monkeypatch.setattr(courses, "run", lambda *args, **kw: run(*args, seconds=1.5, **kw))
+
+
+def test_figures_are_printed_and_drawn(policy, tmp_path, capsys):
+    page = tmp_path / "course.html"
+    main(["course", str(policy), "--robot", "quadruped", "--draws", "1", "--threads", "1", "--out", str(page)])
+    said = capsys.readouterr().err
+    assert "velocity error" in said
+    assert "vx +1.0, vy -0.3, yaw_rate +0.8" in page.read_text()
+    main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["runs"] == 36
+    assert {"falls", "velocity_error", "yaw_error", "cost_of_transport", "torque_margin", "roughness"} <= figures.keys()
+    main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
+    assert json.loads(capsys.readouterr().out) == figures  # the same robots each time
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--draws", "0"], "--draws must be at least 1"),
+        (["--robot", "biped"], "the policy is for a robot with joints FL_hip"),
+        (["--out", "nowhere/course.html"], "there is no folder nowhere"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(policy, options, sentence, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["course", str(policy), *options])
+    assert stop.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_without_a_policy_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["course", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "has no policy.onnx" in capsys.readouterr().err

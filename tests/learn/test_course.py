@@ -1,0 +1,83 @@
+"""The course, on policies whose result is known beforehand."""
+
+import numpy as np
+import pytest
+
+from gapless.learn import course
+from gapless.learn.tasks import task_of
+from gapless.twin import Twin
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return Twin.load("quadruped")
+
+
+def still(observation):
+    return np.zeros((len(observation), 12))
+
+
+def test_a_robot_that_stands_still_errs_by_what_it_was_told(twin):
+    result = course.run(twin, task_of("velocity", twin), still, None, np.random.default_rng(0), 1, False, 2.0, threads=1)
+    assert len(result.fell) == 36
+    assert not result.fell.any()
+    np.testing.assert_allclose(result.velocity_error, np.hypot(result.command[:, 0], result.command[:, 1]), atol=0.02)
+    np.testing.assert_allclose(result.yaw_error, np.abs(result.command[:, 2]), atol=0.02)
+    summary = result.summary()
+    assert summary["falls"] == 0.0
+    assert summary["success"] == 1.0
+    assert summary["roughness"] == 0.0
+    assert 0.5 < summary["torque_margin"] < 1.0
+
+
+def test_the_grid_is_that_of_the_field_and_every_robot_is_another(twin):
+    from gapless.learn.presets import draw_from
+
+    wide = draw_from("wide", twin)
+    result = course.run(twin, task_of("velocity", twin), still, wide, np.random.default_rng(0), 6, True, 0.1, threads=1)
+    assert len(result.fell) == 216
+    assert len(np.unique(result.parameters, axis=0)) == 216
+    assert np.unique(result.command[:, 0]).tolist() == [-0.5, 0.0, 0.5, 1.0]
+    biped = Twin.load("biped")
+    short = course.run(biped, task_of("velocity", biped), still, None, np.random.default_rng(0), 1, True, 0.1, threads=1)
+    assert np.unique(short.command, axis=0).tolist() == [[x, 0.0, w] for x in (0.0, 0.3, 0.6) for w in (-0.5, 0.0, 0.5)]
+
+
+def test_a_policy_that_throws_the_robot_over_falls_and_stays_out(twin):
+    calls = []
+
+    def mad(observation):
+        return 8.0 * np.sign(np.random.default_rng(len(observation)).standard_normal((len(observation), 12)))
+
+    result = course.run(
+        twin, task_of("velocity", twin), mad, None, np.random.default_rng(0), 1, False, 2.0, threads=1, reset=calls.append
+    )
+    assert result.summary()["falls"] > 0.5
+    assert sum(int(c.sum()) for c in calls[1:]) >= result.fell.sum()
+
+
+def test_kicks_are_as_hard_as_said(twin):
+    speeds = []
+
+    def watch(environment):
+        speeds.append(np.hypot(*environment.scene.velocity[:, :2].T))
+
+    course.run(twin, task_of("velocity", twin), still, None, np.random.default_rng(0), 1, True, 2.6, threads=1, watch=watch)
+    jump = speeds[125] - speeds[124]
+    assert 0.3 < np.median(jump) < 0.55  # 0.5 m/s, less what the feet take up in a period
+    assert np.max(speeds[120]) < 0.05
+
+
+def test_a_task_that_says_what_success_is_must_hold_it_to_the_end():
+    bench = Twin.load("bench")
+    task = task_of("swing", bench)
+
+    def up(observation):
+        return np.ones((len(observation), 1))  # the servo is told pi
+
+    def down(observation):
+        return np.zeros((len(observation), 1))
+
+    results = [course.run(bench, task, act, None, np.random.default_rng(0), 1, seconds=6.0, threads=1) for act in (up, down)]
+    assert [r.success.mean() for r in results] == [1.0, 0.0]
+    assert "velocity_error" not in results[0].summary()

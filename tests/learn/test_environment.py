@@ -1,0 +1,256 @@
+"""Worlds that play a task: rewards, ends of episodes, commands, pushes, and what a task may do wrong."""
+
+import dataclasses
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.learn.environment import Environment, contract_of
+from gapless.learn.presets import draw_from
+from gapless.learn.task import Episode, joint_terms
+from gapless.learn.tasks import task_of
+from gapless.policy.contract import Term
+from gapless.twin import Twin
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return Twin.load("quadruped")
+
+
+class Upright:
+    """The smallest task, as the documentation shows it."""
+
+    episode = Episode(seconds=0.2)
+    commands = MappingProxyType({})
+
+    def terms(self, twin):
+        return joint_terms(twin)
+
+    def command(self, scene, ids, rng):
+        return np.zeros((len(ids), 0))
+
+    def reward(self, scene):
+        return {"upright": -scene.gravity[:, 2]}
+
+    def done(self, scene):
+        return scene.gravity[:, 2] > -0.5
+
+
+def make(twin, task=None, n=8, belief=None, seed=0, **options):
+    return Environment(twin, task or task_of("velocity", twin), n, belief, np.random.default_rng(seed), threads=1, **options)
+
+
+def play(environment, steps, seed=3):
+    rng = np.random.default_rng(seed)
+    out = [environment.reset(spread=True)["policy"]]
+    for _ in range(steps):
+        step = environment.step(0.3 * rng.standard_normal((environment.n, 12)))
+        out += [step.observation["policy"], step.observation["critic"], step.reward]
+    return out
+
+
+def test_the_same_seed_gives_the_same_bits_at_any_number_of_threads(twin):
+    wide = draw_from("wide", twin)
+    first = play(make(twin, belief=wide), 30)
+    task = task_of("velocity", twin)
+    again = play(Environment(twin, task, 8, wide, np.random.default_rng(0), threads=2), 30)
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(first[-1], play(make(twin, belief=wide, seed=1), 30)[-1])
+
+
+def test_a_robot_told_to_stand_stands_and_its_episode_ends_in_time(twin):
+    task = dataclasses.replace(task_of("velocity", twin), episode=Episode(seconds=1.0))
+    environment = make(twin, task)
+    environment.reset()
+    environment.scene.command[:] = 0.0
+    ends = []
+    for k in range(60):
+        step = environment.step(np.zeros((8, 12)))
+        assert not step.failed.any()
+        ends += [k] * int(step.timeout.sum())
+        environment.scene.command[:] = 0.0
+    assert ends == [49] * 8  # 50 periods of 0.02 s
+
+
+def test_a_robot_on_its_back_has_fallen_and_starts_anew_on_its_feet(twin):
+    environment = make(twin)
+    environment.reset()
+    environment.worlds.qpos[2, 3:7] = 0.0, 1.0, 0.0, 0.0
+    step = environment.step(np.zeros((8, 12)))
+    assert step.failed.tolist() == [i == 2 for i in range(8)]
+    assert step.terms["fall"][2] < 0 == step.terms["fall"][3]
+    assert environment.scene.up[2, 2] == pytest.approx(1.0)
+    assert environment.scene.time[2] == 0.0
+    assert step.observation["policy"][2, 5] == pytest.approx(-1.0)  # gravity points down again
+
+
+def test_rewards_add_up_and_following_the_command_pays(twin):
+    environment = make(twin)
+    environment.reset()
+    step = environment.step(np.zeros((8, 12)))
+    np.testing.assert_allclose(step.reward, np.sum(list(step.terms.values()), axis=0))
+    scene, task = environment.scene, environment.task
+    scene.command[:] = np.column_stack([np.linspace(-0.5, 1.0, 8), np.zeros(8), np.zeros(8)])
+    scene.velocity[:] = 0.0
+    scene.velocity[:, 0] = 0.5
+    paid = task.reward(scene)["velocity"]
+    order = np.argsort(np.abs(scene.command[:, 0] - 0.5))
+    assert (np.diff(paid[order]) < 0).all()
+
+
+def test_feet_that_follow_the_clock_pay(twin):
+    task, environment = task_of("velocity", twin), make(twin)
+    environment.reset()
+    scene = environment.scene
+    scene.command[:] = 0.5, 0.0, 0.0
+    scene.time[:] = 0.3 / task.frequency  # the first group is to stand, the second in the middle of its swing
+    scene.contact[:], scene.foot_height[:] = True, 0.0
+    standing = task.reward(scene)
+    lifted = np.array(task.lead) == 0.5
+    assert lifted.tolist() == [False, True, True, False]  # diagonal pairs
+    scene.contact[:, lifted], scene.foot_height[:, lifted] = False, task.clearance
+    stepping = task.reward(scene)
+    assert (stepping["gait"] > standing["gait"]).all()
+    assert (stepping["swing"] > standing["swing"]).all()
+
+
+def test_commands_stay_in_their_ranges_and_each_is_often_zero(twin):
+    task, environment = task_of("velocity", twin), make(twin)
+    drawn = task.command(environment.scene, np.arange(20000), np.random.default_rng(0))
+    for column, (low, high) in zip(drawn.T, task.commands.values(), strict=True):
+        assert low <= column.min() < 0.9 * low
+        assert 0.9 * high < column.max() <= high
+        assert 0.25 < (column == 0).mean() < 0.4
+    assert 0.1 < (drawn == 0).all(axis=1).mean() < 0.15
+
+
+def test_pushes_come_as_often_as_said_and_no_harder(twin):
+    task = dataclasses.replace(task_of("velocity", twin), episode=Episode(push=0.6, push_every=0.2))
+    environment, kicks = make(twin, task, n=16), []
+    environment.reset()
+    push = environment.worlds.push
+    environment.worlds.push = lambda v, ids: (kicks.append(np.atleast_2d(v)), push(v, ids))[1]
+    for _ in range(100):
+        environment.step(np.zeros((16, 12)))
+    speeds = np.linalg.norm(np.concatenate(kicks), axis=1)
+    assert len(speeds) == pytest.approx(16 * 2.0 / 0.2, rel=0.2)
+    assert 0.5 < speeds.max() <= 0.6
+
+
+def test_the_critic_knows_the_world_and_the_policy_does_not(twin):
+    wide = draw_from("wide", twin)
+    environment = make(twin, belief=wide)
+    before = {k: v.copy() for k, v in environment.reset().items()}
+    environment._parameters[:, environment.quantities.index("contact.friction")] += 1.0
+    for observer in (environment._observer, environment._truth):
+        observer.reset()
+    after = environment._observe()
+    np.testing.assert_array_equal(before["policy"], after["policy"])
+    assert (before["critic"] != after["critic"]).any(axis=1).all()
+
+
+def test_a_policy_with_joints_in_another_order_drives_the_same_joints(twin):
+    task = task_of("velocity", twin)
+    own = contract_of(twin, task)
+    order = np.random.default_rng(0).permutation(12)
+
+    def turned(values):
+        return None if values is None else tuple(values[i] for i in order)
+
+    joints = dataclasses.replace(
+        own.joints, **{f.name: turned(getattr(own.joints, f.name)) for f in dataclasses.fields(own.joints)}
+    )
+    action = dataclasses.replace(own.action, joints=joints.names, offset=turned(own.action.offset))
+    ours, theirs = make(twin), make(twin, contract=dataclasses.replace(own, joints=joints, action=action))
+    ours.reset(), theirs.reset()
+    drawn = 0.3 * np.random.default_rng(1).standard_normal((8, 12))
+    a, b = ours.step(drawn), theirs.step(drawn[:, order])
+    np.testing.assert_array_equal(ours.worlds.qpos, theirs.worlds.qpos)
+    np.testing.assert_array_equal(a.observation["policy"][:, 6:18][:, order], b.observation["policy"][:, 6:18])
+
+
+def test_the_smallest_task_runs_on_any_floating_robot():
+    environment = make(Twin.load("rover"), Upright(), n=4)
+    environment.reset()
+    for _ in range(9):
+        step = environment.step(np.zeros((4, 2)))
+        assert not (step.failed | step.timeout).any()
+    step = environment.step(np.zeros((4, 2)))
+    assert step.timeout.all()
+    np.testing.assert_allclose(step.reward, 0.02, rtol=1e-3)
+
+
+def test_a_privileged_term_for_the_policy_is_an_error(twin):
+    class Cheat(Upright):
+        def terms(self, twin):
+            return (*joint_terms(twin), Term("height", "height", 1, provenance="privileged"))
+
+    with pytest.raises(BadInput, match="term 'height' is privileged, and a robot cannot measure it: give it to the critic"):
+        make(twin, Cheat())
+
+
+def test_nan_in_a_reward_names_the_term_and_the_world(twin):
+    class Broken(Upright):
+        def reward(self, scene):
+            return {"fine": np.ones(scene.n), "speed": np.where(np.arange(scene.n) == 5, np.nan, 1.0)}
+
+    environment = make(twin, Broken())
+    environment.reset()
+    with pytest.raises(BadInput, match="reward term 'speed' is nan in world 5"):
+        environment.step(np.zeros((8, 12)))
+
+
+def test_rewards_and_commands_of_the_wrong_shape_are_named(twin):
+    class Wide(Upright):
+        def reward(self, scene):
+            return {"speed": scene.velocity}
+
+    environment = make(twin, Wide())
+    environment.reset()
+    with pytest.raises(BadInput, match=r"reward term 'speed' has shape \(8, 3\); expected one number a world"):
+        environment.step(np.zeros((8, 12)))
+
+    class Asks(Upright):
+        def command(self, scene, ids, rng):
+            return np.zeros((len(ids), 2))
+
+    with pytest.raises(BadInput, match=r"the task's command has shape \(8, 2\); expected \(8, 0\)"):
+        make(twin, Asks()).reset()
+
+
+def test_a_world_whose_physics_breaks_ends_without_a_reward(twin):
+    environment = make(twin)
+    environment.reset()
+    environment.worlds.qvel[4, 0] = 1e12
+    step = environment.step(np.zeros((8, 12)))
+    assert step.failed[4]
+    assert step.reward[4] == 0.0
+    assert np.isfinite(step.observation["critic"]).all()
+
+
+@pytest.mark.parametrize(
+    ("task", "robot", "sentence"),
+    [
+        ("velocity", "arm", "arm has no feet"),
+        ("stand", "rover", "rover has no feet"),
+        ("reach", "quadruped", "quadruped is not an arm"),
+        ("drive", "biped", "biped is not a rover"),
+        ("swing", "arm", "arm is not a pendulum"),
+        ("fly", "arm", "unknown task 'fly'"),
+    ],
+)
+def test_a_robot_that_cannot_do_a_task_is_refused(task, robot, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        task_of(task, Twin.load(robot))
+
+
+def test_the_environment_needs_no_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, gapless.learn.environment, gapless.learn.course, gapless.learn.tasks; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

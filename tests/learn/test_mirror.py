@@ -1,0 +1,66 @@
+"""Left and right change places: a mirrored robot under mirrored actions goes the mirrored way."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gapless.learn import mirror
+from gapless.learn.environment import Environment
+from gapless.learn.presets import draw_from
+from gapless.learn.tasks import task_of
+from gapless.twin import Twin
+
+
+@pytest.mark.parametrize("robot", ["quadruped", "biped"])
+def test_the_mirrored_robot_goes_the_mirrored_way(robot):
+    twin = Twin.load(robot)
+    environment = Environment(twin, task_of("velocity", twin, 2), 2, None, np.random.default_rng(0), threads=1)
+    environment.reset()
+    policy, critic, action = environment.mirror()
+    worlds, scene = environment.worlds, environment.scene
+    rng = np.random.default_rng(1)
+    # world 1 starts as the mirror image of world 0, in state and command
+    qpos, qvel = worlds.qpos[0].copy(), worlds.qvel[0].copy()
+    qpos[4:7] = 0.02, 0.03, 0.01
+    qpos[3:7] /= np.linalg.norm(qpos[3:7])
+    qvel[:6] = 0.1, 0.2, 0.0, 0.3, 0.1, -0.2
+    other, faster = qpos.copy(), qvel.copy()
+    other[1], other[4], other[6] = -qpos[1], -qpos[4], -qpos[6]
+    other[7:] = twin.model.key_qpos[0][7:] + action(qpos[7:] - twin.model.key_qpos[0][7:])
+    faster[[1, 3, 5]] *= -1
+    faster[6:] = action(qvel[6:])
+    worlds.reset(qpos=np.stack([qpos, other]), qvel=np.stack([qvel, faster]))
+    scene.command[0] = 0.4, 0.2, -0.5
+    scene.command[1] = 0.4, -0.2, 0.5
+    for observer in (environment._observer, environment._truth):
+        observer.reset()
+    environment._push_at[:] = environment._ask_at[:] = environment._until[:] = np.inf
+    columns = [i for t, at in zip(*_places(environment.contract), strict=True) if t.kind != "clock" for i in at]
+    for _ in range(12):
+        drawn = 0.5 * rng.standard_normal(len(twin.joints))
+        step = environment.step(np.stack([drawn, action(drawn)]))
+        seen = step.observation["policy"]
+        np.testing.assert_allclose(seen[1][columns], policy(seen[0])[columns], atol=2e-4)
+        known = step.observation["critic"]
+        plain = [i for t, at in zip(*_places(environment._truth.contract), strict=True) if t.kind != "clock" for i in at]
+        plain += range(environment._truth.contract.width, known.shape[1])
+        np.testing.assert_allclose(known[1][plain], critic(known[0])[plain], atol=2e-3)
+
+
+def _places(contract):
+    """Terms and the columns of each."""
+    starts = np.cumsum([0, *(t.width for t in contract.observation.terms)])
+    return contract.observation.terms, [range(a, b) for a, b in itertools.pairwise(starts)]
+
+
+def test_twice_mirrored_is_as_before():
+    twin = Twin.load("quadruped")
+    environment = Environment(twin, task_of("velocity", twin), 4, draw_from("wide", twin), np.random.default_rng(0), threads=1)
+    observation = environment.reset()
+    for part, values in zip(environment.mirror(), (*observation.values(), np.arange(24.0).reshape(2, 12)), strict=True):
+        np.testing.assert_array_equal(part(part(values)), values)
+
+
+def test_a_robot_that_is_not_symmetric_has_no_mirror():
+    assert mirror.joints(Twin.load("arm")) is None

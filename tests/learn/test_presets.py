@@ -1,0 +1,59 @@
+"""What worlds are drawn from."""
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.learn.presets import draw_from
+from gapless.twin import Particles, Point, Twin, within_tolerance
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return Twin.load("quadruped")
+
+
+def test_wide_has_the_published_ranges(twin):
+    drawn = draw_from("wide", twin)
+    values = dict(zip(drawn.space.names, drawn.sample(4000, np.random.default_rng(0)).T, strict=True))
+    grip = values["contact.friction"]
+    assert grip.min() >= 0.5
+    assert grip.max() <= 1.25
+    assert np.ptp(grip) > 0.7
+    calf = values["inertia.mass/FL_calf"] / 0.26  # calf and foot [kg]
+    assert calf.min() == pytest.approx(0.8, abs=0.01)
+    assert calf.max() == pytest.approx(1.2, abs=0.01)
+    loop = values["latency.action"] + values["latency.observation"]
+    assert 0.036 < loop.max() <= 0.04
+    assert values["inertia.payload"].max() == pytest.approx(0.2 * 13.04, rel=0.01)
+
+
+def test_every_built_in_robot_has_a_wide_preset():
+    for name in ("bench", "arm", "rover", "biped"):
+        assert len(draw_from("wide", Twin.load(name)).space) > 5
+
+
+def test_models30_are_thirty_robots_and_the_same_ones_each_time(twin):
+    first, again = draw_from("models30", twin), draw_from("models30", twin)
+    assert isinstance(first, Particles)
+    assert len(np.unique(first.values, axis=0)) == 30
+    np.testing.assert_array_equal(first.values, again.values)
+
+
+def test_none_is_the_nominal_robot_or_the_mean_of_what_is_believed(twin):
+    assert draw_from("none", twin) is None
+    believed = within_tolerance(twin.space.select("contact.friction"))
+    mean = draw_from("none", twin, believed)
+    assert isinstance(mean, Point)
+    np.testing.assert_allclose(mean.values, believed.mean())
+    assert draw_from("narrow", twin, believed) is believed
+
+
+def test_bad_input_is_one_sentence(twin):
+    with pytest.raises(BadInput, match="narrow draws from a belief: give one with --belief"):
+        draw_from("narrow", twin)
+    with pytest.raises(BadInput, match="unknown preset 'widest': did you mean 'wide'"):
+        draw_from("widest", twin)
+    other = within_tolerance(Twin.load("bench").space)
+    with pytest.raises(BadInput, match="in a belief that is not about quadruped"):
+        draw_from("narrow", twin, other)

@@ -1,0 +1,188 @@
+"""Training runs: the same curve from the same seed, going on bit by bit, a policy left behind whatever happens."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from gapless.errors import BadInput
+from gapless.learn import run as runs
+from gapless.learn.learner import Diverged, Learner
+from gapless.learn.run import Run, load_run, read_checkpoint, train
+from gapless.learn.settings import Settings
+from gapless.policy.folder import load
+
+SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
+
+
+@pytest.fixture(autouse=True)
+def few_held_out_worlds(monkeypatch):
+    monkeypatch.setattr(runs, "HELD_OUT", 4)
+    monkeypatch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
+
+
+def run_of(**changes):
+    return Run("velocity", "quadruped", settings=dataclasses.replace(SMALL, **changes))
+
+
+def curve(run, folder, **options):
+    seen = []
+    train(
+        run, folder, lambda news: seen.append((news.progress.terms, news.progress.losses, news.held_out)), threads=1, **options
+    )
+    return seen
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        if isinstance(a[name], torch.Tensor):
+            assert torch.equal(a[name], b[name]), name
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path):
+    whole = curve(run_of(), tmp_path / "whole")
+    again = curve(run_of(), tmp_path / "again")
+    assert whole == again  # the same seed, the same curve
+    first = curve(run_of(), tmp_path / "parts", iterations=2)
+    second = curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True)
+    assert first + second == whole
+    ends = [read_checkpoint(tmp_path / name / "checkpoint.pt") for name in ("whole", "parts")]
+    for part in ("actor_state_dict", "critic_state_dict"):
+        same(ends[0][part], ends[1][part])
+    assert ends[0]["iteration"] == ends[1]["iteration"] == 4
+    other = curve(dataclasses.replace(run_of(), seed=1), tmp_path / "other")
+    assert other != whole
+
+
+def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
+    curve(run_of(), tmp_path)
+    policy = load(tmp_path)
+    assert policy.contract.robot.name == "quadruped"
+    assert [t.name for t in policy.contract.observation.terms][:3] == ["gyro", "gravity", "q"]
+    assert policy(np.zeros((3, policy.contract.width))).shape == (3, 12)
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_the_policy_in_the_folder_is_the_best_and_not_the_last(tmp_path, monkeypatch):
+    scores = iter([2.0, 1.0])
+    evaluate = runs.evaluate
+    monkeypatch.setattr(runs, "evaluate", lambda *args: (next(scores), evaluate(*args)[1]))
+    curve(run_of(), tmp_path)
+    assert read_checkpoint(tmp_path / "best.pt")["iteration"] == 2
+    assert read_checkpoint(tmp_path / "checkpoint.pt")["iteration"] == 4
+
+
+def test_a_recurrent_policy_learns_and_is_exported_with_its_memory(tmp_path):
+    curve(run_of(recurrent=8, iterations=2), tmp_path)
+    policy = load(tmp_path)
+    assert policy.contract.recurrent is not None
+    once = policy(np.ones((2, policy.contract.width)))
+    assert not np.array_equal(once, policy(np.ones((2, policy.contract.width))))
+
+
+def test_history_makes_the_observation_longer(tmp_path):
+    curve(dataclasses.replace(run_of(iterations=2), history=3), tmp_path)
+    joints = 3 * (3 + 3 + 36)
+    assert load(tmp_path).contract.width == joints + 3 + 2 + 3
+
+
+def test_ctrl_c_leaves_a_usable_policy(tmp_path):
+    def stop(news):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run_of(), tmp_path, stop, threads=1)
+    assert load(tmp_path).contract.width == 50
+
+
+def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypatch):
+    iterate = Learner.iterate
+
+    def diverge(learner):
+        if learner.iteration == 3:
+            raise Diverged
+        return iterate(learner)
+
+    monkeypatch.setattr(Learner, "iterate", diverge)
+    with pytest.raises(
+        BadInput, match=r"diverged after iteration 3: .* keeps the best checkpoint .*iteration 2.* try a lower --rate"
+    ):
+        train(run_of(), tmp_path, threads=1)
+    assert load(tmp_path).contract.width == 50
+
+
+def test_losses_that_are_not_finite_are_a_divergence(tmp_path):
+    twin, task, belief = run_of().build()
+    from gapless.learn.environment import Environment
+
+    learner = Learner(lambda rng, hardness: Environment(twin, task, 6, belief, rng, 1), SMALL, 0)
+    with torch.no_grad():
+        learner.alg.critic.mlp[0].weight[:] = torch.inf
+    with pytest.raises(Diverged):
+        learner.iterate()
+
+
+def test_tuning_further_starts_from_the_policy_and_does_not_forget_it_at_once(tmp_path):
+    curve(run_of(), tmp_path / "first")
+    before = read_checkpoint(tmp_path / "first" / "best.pt")["actor_state_dict"]
+    none = dataclasses.replace(run_of(), preset="none")  # another critic: it knows no parameters
+    curve(none, tmp_path / "second", start=tmp_path / "first")
+    after = read_checkpoint(tmp_path / "second" / "checkpoint.pt")["actor_state_dict"]
+    torch.testing.assert_close(before["mlp.0.weight"], after["mlp.0.weight"], rtol=0, atol=0)  # the critic warms up first
+    curve(run_of(), tmp_path / "third", start=tmp_path / "first")
+    moved = read_checkpoint(tmp_path / "third" / "checkpoint.pt")["actor_state_dict"]["mlp.0.weight"]
+    assert not torch.equal(before["mlp.0.weight"], moved)
+
+
+def test_bad_folders_are_refused_in_one_sentence(tmp_path):
+    folder = tmp_path / "run"
+    curve(run_of(iterations=2), folder)
+    table = json.loads((folder / "run.json").read_text())
+    for change, sentence in (
+        ({"version": "0.0.1"}, "written by gapless 0.0.1"),
+        ({"format": "gapless run 9"}, "not a training run of this version"),
+        ({"settings": {"worlds": 3}}, "the settings are not whole"),
+        ({"colour": "red"}, "colour"),
+    ):
+        (folder / "run.json").write_text(json.dumps(table | change))
+        with pytest.raises(BadInput, match=sentence):
+            load_run(folder)
+    (folder / "run.json").write_text("{")
+    with pytest.raises(BadInput, match="not JSON"):
+        load_run(folder)
+    with pytest.raises(BadInput, match="there is no such file"):
+        load_run(tmp_path)
+    (folder / "checkpoint.pt").write_bytes(b"PK\x03\x04 no checkpoint")
+    with pytest.raises(BadInput, match="not a checkpoint"):
+        curve(run_of(), folder, resume=True)
+    torch.save({"actor_state_dict": 1}, folder / "checkpoint.pt")
+    with pytest.raises(BadInput, match="not a checkpoint of a training run"):
+        curve(run_of(), folder, resume=True)
+
+
+def test_a_policy_of_another_robot_cannot_be_tuned_further(tmp_path):
+    curve(run_of(iterations=2), tmp_path / "first")
+    bench = Run("swing", "bench", settings=dataclasses.replace(SMALL, iterations=2))
+    with pytest.raises(BadInput, match="its networks are of another task, robot or size"):
+        curve(bench, tmp_path / "second", start=tmp_path / "first")
+
+
+def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monkeypatch):
+    widths = []
+
+    class Watched(runs.Environment):
+        def __init__(self, twin, task, n, belief, *rest):
+            super().__init__(twin, task, n, belief, *rest)
+            widths.append((n, float(np.ptp([belief.low[0], belief.high[0]]))))
+
+    monkeypatch.setattr(runs, "Environment", Watched)
+    curve(run_of(widen=True, every=1), tmp_path)
+    training = [w for n, w in widths if n == 6]
+    held_out = {w for n, w in widths if n == 4}
+    assert len(held_out) == 1
+    assert training[:4] == sorted(training[:4])
+    assert training[0] == pytest.approx(0.1 * training[-1])
+    assert {training[-1]} == held_out  # they are judged in the whole of it from the start
