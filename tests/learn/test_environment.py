@@ -254,3 +254,11 @@ def test_the_environment_needs_no_torch():
 
     code = "import sys, gapless.learn.environment, gapless.learn.course, gapless.learn.tasks; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_contract_names_the_frame_that_readings_are_in(twin):
+    spec = twin.spec.copy()
+    spec.site("imu").name = "elsewhere"
+    without = dataclasses.replace(twin, spec=spec, model=spec.compile())
+    frames = [contract_of(t, task_of("velocity", t)).conventions.imu_frame for t in (twin, without)]
+    assert frames == ["imu", "base"]

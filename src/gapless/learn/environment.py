@@ -23,6 +23,7 @@ from gapless.twin import Belief, Space, Twin
 from gapless.twin.mechanism import Drive, drive_signal
 from gapless.twin.space import Array
 from gapless.worlds import Worlds
+from gapless.worlds.sense import imu_of
 from gapless.worlds.worlds import home
 
 Frame = NDArray[np.float32]
@@ -272,6 +273,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         limits = [_most(twin, d, j.torque_limit) for d, j in zip(twin.drives, table, strict=True)]
         scale, offset = tuple(limits), (0.0,) * len(table)
     terms: tuple[Term, ...] = tuple(task.terms(twin))
+    imu = imu_of(twin.model)
     return Contract(
         joints=Joints(
             twin.joints,
@@ -288,7 +290,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
         source=Source("gapless", gapless.__version__),
         robot=Robot(twin.name, mass=robot.mass),
-        conventions=Conventions(imu_frame="imu" if Scene.floats(twin) else None),
+        conventions=Conventions(imu_frame=imu.frame if imu else None),
         normalizer="baked",
         commands=dict(task.commands),
     )

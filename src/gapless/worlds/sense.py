@@ -28,6 +28,8 @@ class IMU:
     qpos: int
     dof: int
     quat: Array
+    frame: str
+    """The site or body whose axes its readings are in."""
 
 
 def imu_of(model: mujoco.MjModel) -> IMU | None:
@@ -37,7 +39,8 @@ def imu_of(model: mujoco.MjModel) -> IMU | None:
         return None
     sites = [s for s in range(model.nsite) if model.site(s).name == "imu" and model.site_bodyid[s] == model.jnt_bodyid[j]]
     quat = model.site_quat[sites[0]] if sites else np.array([1.0, 0, 0, 0])
-    return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy())
+    frame = "imu" if sites else str(model.body(model.jnt_bodyid[j]).name)
+    return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy(), frame)
 
 
 def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Array:
