@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from gapless.twin.space import Array
 
 DIFFERENCE = 0.02  # scaled units: wide enough that stick and slip average out, mostly
-WIDER = (0.02, 0.1, 0.4)  # where a step at one width gains nothing more, slopes over a wider stretch may see over the edge
+# Width of the slopes and least damping of the steps, in turn, where the one before gains nothing more: slopes over a wider
+# stretch may see over the edge; last, slopes may hold over a short way only.
+TRIES = ((DIFFERENCE, 1.0), (0.1, 1.0), (0.4, 1.0), (DIFFERENCE, 1e5))
 SEEN, WIDEST = 0.1, 1.0  # share of the residuals' size that a difference should make, and scaled units
 DAMPINGS = np.array([1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3])
-SHORTER = (1.0, 1e5)  # more damping where no step helps at any width: slopes may hold over a short way only
 MOST_DAMPED = 10.0  # at the next step: one that had to be short says little about it
 LARGEST_STEP = 2.0  # scaled units in one iteration
 
@@ -82,40 +83,38 @@ def least_squares(
     weight = np.broadcast_to(1 / np.asarray(prior, float) ** 2, (k,))
     r = residuals(x[None])[0]
     group, reach = _groups(k, coloured)
-    damping, width, wide = np.full(len(reach), 1e-2), 0, np.zeros(k)
+    damping, turn, wide = np.full(len(reach), 1e-2), 0, np.zeros(k)
     for _ in range(iterations if r.any() else 0):  # nothing to fit to, or nothing left to gain
         size = float(r @ r) / max(len(r), 1)  # of a typical squared residual now: the prior counts as one of those
         best = float(r @ r) + size * float(weight @ (x - anchor) ** 2)
-        jacobian = slopes(residuals, x, low, high, coloured, r, np.maximum(WIDER[width], wide))
+        width, short = TRIES[turn]
+        jacobian = slopes(residuals, x, low, high, coloured, r, np.maximum(width, wide))
         wide = widths(jacobian, r)
         gradient = jacobian.T @ r + size * weight * (x - anchor)
         information = jacobian.T @ jacobian + size * np.diag(weight)
         scale = np.diag(information) + 1e-12 * np.trace(information)
-        last = width == len(WIDER) - 1
-        for short in SHORTER if last else SHORTER[:1]:
-            dampings = short * damping * DAMPINGS[:, None]  # (trials, groups)
-            steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
-            trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
-            tried = residuals(trials)
-            i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
-            if len(reach) > 1:  # what is best for one leg need not be for another
-                own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
-                mixed = trials[own[group], np.arange(k)]
-                trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
-            costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
-            j = int(np.argmin(costs))
-            fall = 1 - float(costs[j]) / best if best > 0 else 0.0
-            if fall > 0:
-                break
+        dampings = short * damping * DAMPINGS[:, None]  # (trials, groups)
+        steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
+        trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
+        tried = residuals(trials)
+        i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
+        if len(reach) > 1:  # what is best for one leg need not be for another
+            own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
+            mixed = trials[own[group], np.arange(k)]
+            trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
+        costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
+        j = int(np.argmin(costs))
+        fall = 1 - float(costs[j]) / best if best > 0 else 0.0
         if fall > 0:
             chosen = i if j < len(dampings) else own
             x, r, damping = trials[j], tried[j], np.clip(dampings[chosen, np.arange(len(reach))], 1e-8, MOST_DAMPED)
+        last = turn == len(TRIES) - 1
         if fall > tolerance:
-            width = 0 if last else width
+            turn = 0 if last else turn
         elif last:
             break
         else:
-            width += 1
+            turn += 1
     return Solution(x, float(r @ r), r)
 
 
