@@ -1,6 +1,6 @@
 """How well and how quickly policies learn: plain trainings of `gapless train`, judged on the course.
 
-    python -m bench.learn [--json] [--robot quadruped] [--seeds 3] [--iterations N] [--threads 0]
+    python -m bench.learn [--json] [--robot quadruped] [--residual] [--seeds 3] [--iterations N] [--threads 0]
 
 Each seed is trained from nothing and judged on 216 unseen randomised robots (biped: 54) with pushes, and on the nominal robot.
 The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, measured in the same process before training.
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     parser.add_argument("--task", default="velocity")
     parser.add_argument("--robot", default="quadruped")
+    parser.add_argument("--residual", action="store_true", help="the policy adds to an open-loop trot")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=0, help="0: as many as plain `gapless train` does")
     parser.add_argument("--threads", type=int, default=0)
@@ -102,7 +103,7 @@ def main() -> None:
     results = []
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            run = Run(options.task, options.robot, seed=seed, settings=settings)
+            run = Run(options.task, options.robot, seed=seed, residual=options.residual, settings=settings)
             results.append(one(run, Path(folder), options.threads, console))
         print(", ".join(f"{k} {v:.4g}" for k, v in results[-1].items()))
     mean = {k: statistics.mean(r[k] for r in results) for k in results[0] if k != "seed"}

@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from gapless.learn import course
-from gapless.learn.presets import draw_from
-from gapless.learn.run import News, Run, train_task
+from gapless.learn.run import News, Run, train
 from gapless.learn.settings import Settings
 from gapless.learn.task import Episode, joint_terms
 from gapless.policy.contract import Term
 from gapless.policy.folder import load
-from gapless.twin import Twin
 
 OUT = Path("out/crouch")
 
@@ -32,7 +30,7 @@ class Crouch:
         return rng.uniform(*self.commands["height"], (len(ids), 1))
 
     def reward(self, scene):
-        off = scene.position[:, 2] - scene.command[:, 0]
+        off = scene.height - scene.command[:, 0]
         return {
             "height": np.exp(-((off / 0.03) ** 2)),
             "upright": -scene.gravity[:, 2],
@@ -44,7 +42,7 @@ class Crouch:
 
     def success(self, scene):
         """Only the course asks this."""
-        return np.abs(scene.position[:, 2] - scene.command[:, 0]) < 0.02
+        return np.abs(scene.height - scene.command[:, 0]) < 0.02
 
 
 def tell(news: News) -> None:
@@ -53,14 +51,11 @@ def tell(news: News) -> None:
 
 
 def main() -> None:
-    twin = Twin.load("quadruped")
-    robots = draw_from("wide", twin)
     run = Run("crouch", "quadruped", settings=Settings(worlds=128, iterations=100, every=25))
-    train_task(run, twin, Crouch(), robots, OUT, tell)
+    train(run, OUT, tell, task=Crouch())
     policy = load(OUT)
-    result = course.run(
-        twin, Crouch(), policy, robots, np.random.default_rng(1), draws=2, seconds=4.0, contract=policy.contract
-    )
+    twin, task, robots = run.build(Crouch())
+    result = course.run(twin, task, policy, robots, np.random.default_rng(1), draws=2, seconds=4.0, contract=policy.contract)
     print(f"{result.summary()['success']:.0%} of {len(result.fell)} robots, each kicked, hold their height to 2 cm")
 
 

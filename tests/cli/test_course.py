@@ -39,6 +39,18 @@ def test_figures_are_printed_and_drawn(policy, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == figures  # the same robots each time
 
 
+def test_a_policy_is_judged_on_terrain_and_falls_are_shown_by_its_hardness(policy, tmp_path, capsys):
+    page = tmp_path / "course.html"
+    main(["course", str(policy), "--terrain", "steps", "--draws", "1", "--threads", "1", "--out", str(page)])
+    assert "By hardness of the ground" in page.read_text()
+    capsys.readouterr()
+    figures = []
+    for options in (["--terrain", "steps"], ["--terrain", "flat"], []):
+        main(["course", str(policy), *options, "--draws", "1", "--threads", "1", "--json"])
+        figures.append(json.loads(capsys.readouterr().out))
+    assert figures[0] != figures[1] == figures[2]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -1,10 +1,16 @@
 """`gapless train`: a small training from the command line, going on, and what is refused."""
 
+import contextlib
 import json
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 from gapless.cli import main
+from gapless.cli.train import _dashboard
+from gapless.errors import BadInput
+from gapless.learn import clip
 from gapless.learn import run as runs
 
 SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
@@ -14,6 +20,8 @@ SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 def few_held_out_worlds(monkeypatch):
     monkeypatch.setattr(runs, "HELD_OUT", 4)
     monkeypatch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
+    monkeypatch.setattr(clip, "SECONDS", 0.2)
+    monkeypatch.setattr(clip, "studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8)))
 
 
 def test_a_training_leaves_a_policy_and_says_how_it_went(tmp_path, capsys):
@@ -29,6 +37,37 @@ def test_a_training_leaves_a_policy_and_says_how_it_went(tmp_path, capsys):
     assert "holds a run already: go on with --resume" in capsys.readouterr().err
     main(["train", "swing", "--out", str(out), "--resume", "--json"])
     assert json.loads(capsys.readouterr().out)["iterations"] == 0  # it was done
+
+
+def test_a_clip_of_the_policy_ends_a_training(tmp_path, capsys, monkeypatch):
+    main(["train", "swing", "--robot", "bench", "--out", str(tmp_path / "run"), *SMALL])
+    assert (tmp_path / "run" / "clip.png").read_bytes().startswith(b"\x89PNG")
+    said = capsys.readouterr().err
+    assert f"filmed into {tmp_path / 'run' / 'clip.png'}" in said
+    assert "height 0." in said  # what the task offers to watch
+
+    def blind(*_):
+        raise BadInput("cannot draw, as OpenGL does not start")
+
+    monkeypatch.setattr(clip, "studio", blind)
+    main(["train", "velocity", "--residual", "--out", str(tmp_path / "blind"), *SMALL])  # no error
+    assert "no clip: cannot draw, as OpenGL does not start" in capsys.readouterr().err
+    assert not (tmp_path / "blind" / "clip.png").exists()
+    table = json.loads((tmp_path / "blind" / "contract.json").read_text())
+    assert len(table["action"]["reference"]["table"]) == 32
+
+
+def test_the_dashboard_shows_errors_in_tracking_in_their_units(tmp_path):
+    seen, run = [], runs.Run("velocity", "quadruped", settings=runs.Settings(worlds=6, steps=8, iterations=1))
+    runs.train(run, tmp_path, seen.append, threads=1)
+    console = Console(width=100, record=True, quiet=True)
+    with console.capture() as said:
+        console.quiet = False
+        console.print(_dashboard(seen[-1], run, 1.0))
+    for name, unit in (("velocity_error", "m/s"), ("yaw_error", "rad/s")):
+        row = next(r for r in said.get().splitlines() if name.replace("_", " ") in r)
+        assert f"{seen[-1].progress.metrics[name]:.3f} {unit}" in row
+    assert "steps/s" in said.get()
 
 
 def test_ctrl_c_is_a_stop_in_good_order(tmp_path, capsys, monkeypatch):
@@ -58,6 +97,7 @@ def test_ctrl_c_is_a_stop_in_good_order(tmp_path, capsys, monkeypatch):
         (["velocity", "--iterations", "0"], "--iterations must be at least 1"),
         (["velocity", "--rate", "3"], "--rate must be between 0 and 1"),
         (["velocity", "--seed", "-1"], "--seed must not be negative"),
+        (["stand", "--residual"], "stand has no gait that a residual could be added to"),
         (["velocity", "--resume"], "there is no such file"),
         (["velocity", "--from", "nowhere"], "there is no such file"),
     ],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.learn import course
+from gapless.learn.ground import on_terrain
 from gapless.learn.tasks import task_of
 from gapless.twin import Twin
 
@@ -81,3 +82,23 @@ def test_a_task_that_says_what_success_is_must_hold_it_to_the_end():
     results = [course.run(bench, task, act, None, np.random.default_rng(0), 1, seconds=6.0, threads=1) for act in (up, down)]
     assert [r.success.mean() for r in results] == [1.0, 0.0]
     assert "velocity_error" not in results[0].summary()
+
+
+def test_robots_start_on_ground_of_every_hardness_and_start_again_at_its_end(twin):
+    on = on_terrain(twin, "rough", np.random.default_rng(0))
+    resets, moved = [], []
+
+    def watch(environment):
+        if not moved:
+            moved.append(environment.worlds.qpos[:, 1].copy())
+            environment.worlds.qpos[7, 1] = 45.8  # the ground ends at 46 m
+
+    result = course.run(
+        on, task_of("velocity", on), still, None, np.random.default_rng(0), 2, False, 1.5, 1, reset=resets.append, watch=watch
+    )
+    assert not result.fell.any()
+    assert [np.flatnonzero(r).tolist() for r in resets[1:]] == [[7]]
+    np.testing.assert_allclose(moved[0], 36 * result.hardness, atol=0.1)
+    assert np.unique(result.hardness).size == 10
+    flat = course.run(twin, task_of("velocity", twin), still, None, np.random.default_rng(0), 1, False, 0.1, threads=1)
+    assert not flat.hardness.any()

@@ -9,9 +9,11 @@ import torch
 
 from gapless.errors import BadInput
 from gapless.learn import run as runs
+from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import Settings
+from gapless.learn.task import Episode, joint_terms
 from gapless.policy.folder import load
 
 SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
@@ -33,6 +35,11 @@ def curve(run, folder, **options):
         run, folder, lambda news: seen.append((news.progress.terms, news.progress.losses, news.held_out)), threads=1, **options
     )
     return seen
+
+
+def environment(run):
+    twin, task, belief = run.build()
+    return Environment(twin, task, 6, belief, np.random.default_rng(0), 1)
 
 
 def same(a, b):
@@ -115,10 +122,7 @@ def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypat
 
 
 def test_losses_that_are_not_finite_are_a_divergence(tmp_path):
-    twin, task, belief = run_of().build()
-    from gapless.learn.environment import Environment
-
-    learner = Learner(lambda rng, hardness: Environment(twin, task, 6, belief, rng, 1), SMALL, 0)
+    learner = Learner(lambda rng, hardness: environment(run_of()), SMALL, 0)
     with torch.no_grad():
         learner.alg.critic.mlp[0].weight[:] = torch.inf
     with pytest.raises(Diverged):
@@ -163,20 +167,79 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         curve(run_of(), folder, resume=True)
 
 
+def test_a_task_of_ones_own_takes_the_place_of_a_named_one(tmp_path):
+    class Upright:
+        episode, commands = Episode(seconds=2.0), {}
+
+        def terms(self, twin):
+            return joint_terms(twin)
+
+        def command(self, scene, ids, rng):
+            return np.zeros((len(ids), 0))
+
+        def reward(self, scene):
+            return {"upright": -scene.gravity[:, 2]}
+
+        def done(self, scene):
+            return scene.gravity[:, 2] > -0.5
+
+    seen = []
+    run = dataclasses.replace(run_of(iterations=2), task="upright")
+    train(run, tmp_path, seen.append, threads=1, task=Upright())
+    assert set(seen[-1].progress.terms) == {"upright", "falls"}
+    assert seen[-1].progress.metrics == {}  # it offers none
+    assert load(tmp_path).contract.width == 42
+    with pytest.raises(BadInput, match="unknown task 'upright'"):
+        train(run, tmp_path / "other", threads=1)
+
+
+def test_errors_in_tracking_are_averaged_over_an_iteration_and_logged(tmp_path, monkeypatch):
+    given, seen = iter(range(1000)), []
+
+    def metrics(task, scene):
+        return {"velocity_error": np.full(scene.n, float(next(given)))}
+
+    learner = Learner(lambda rng, hardness: environment(run_of()), SMALL, 0)
+    monkeypatch.setattr(type(learner.environment.task), "metrics", metrics)
+    monkeypatch.setattr(type(learner.environment.task), "reward", lambda task, scene: {"none": np.zeros(scene.n)})
+    assert learner.iterate().metrics == {"velocity_error": pytest.approx(np.mean(range(8)))}
+    assert learner.iterate().metrics == {"velocity_error": pytest.approx(np.mean(range(8, 16)))}
+    monkeypatch.undo()
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(run_of(iterations=2), tmp_path, seen.append, threads=1)
+    logged = events.EventAccumulator(str(tmp_path / "tensorboard"))
+    logged.Reload()
+    for name in ("velocity_error", "yaw_error"):
+        written = [s.value for s in logged.Scalars(f"metric/{name}")]
+        np.testing.assert_allclose(written, [n.progress.metrics[name] for n in seen], rtol=1e-6)
+
+
+def test_a_residual_policy_carries_its_gait_and_goes_on_as_one(tmp_path):
+    residual = dataclasses.replace(run_of(), residual=True)
+    whole = curve(residual, tmp_path / "whole")
+    assert load(tmp_path / "whole").contract.action.reference.frequency == 2.75
+    first = curve(residual, tmp_path / "parts", iterations=2)
+    assert first + curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == whole
+
+
 def test_a_policy_of_another_robot_cannot_be_tuned_further(tmp_path):
     curve(run_of(iterations=2), tmp_path / "first")
     bench = Run("swing", "bench", settings=dataclasses.replace(SMALL, iterations=2))
     with pytest.raises(BadInput, match="its networks are of another task, robot or size"):
         curve(bench, tmp_path / "second", start=tmp_path / "first")
+    residual = dataclasses.replace(run_of(iterations=2), residual=True)
+    with pytest.raises(BadInput, match="adds to a gait; both need --residual, or neither"):
+        curve(residual, tmp_path / "third", start=tmp_path / "first")
 
 
 def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monkeypatch):
-    widths = []
+    widths, shares = [], []
 
     class Watched(runs.Environment):
         def __init__(self, twin, task, n, belief, *rest):
             super().__init__(twin, task, n, belief, *rest)
             widths.append((n, float(np.ptp([belief.low[0], belief.high[0]]))))
+            shares.append((n, task.share))
 
     monkeypatch.setattr(runs, "Environment", Watched)
     curve(run_of(widen=True, every=1), tmp_path)
@@ -186,3 +249,8 @@ def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monk
     assert training[:4] == sorted(training[:4])
     assert training[0] == pytest.approx(0.1 * training[-1])
     assert {training[-1]} == held_out  # they are judged in the whole of it from the start
+    assert [s for n, s in shares if n == 6] == pytest.approx([0.1, 0.6, 1.0, 1.0])  # and so are commands
+    assert {s for n, s in shares if n == 4} == {1.0}
+    shares.clear()
+    curve(run_of(), tmp_path / "plain")
+    assert {s for _, s in shares} == {1.0}

@@ -73,6 +73,18 @@ def test_targets_of_an_arm_are_where_its_tip_can_be():
     assert reach.max() < 0.42  # the arm's length
 
 
+@pytest.mark.parametrize(
+    ("name", "robot", "metrics"),
+    [("reach", "arm", {"distance"}), ("drive", "rover", {"velocity_error", "yaw_error"}), ("swing", "bench", {"height"})],
+)
+def test_what_tasks_offer_to_watch_is_one_number_a_world(name, robot, metrics):
+    environment = environment_of(name, robot)
+    environment.reset()
+    found = environment.task.metrics(environment.scene)
+    assert found.keys() == metrics
+    assert all(v.shape == (6,) and (v >= 0).all() for v in found.values())
+
+
 def test_a_pendulum_is_up_when_it_stands_on_its_head():
     path = DATA / "double_pendulum/model/double_pendulum.xml"
     if not path.exists():

@@ -4,7 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Robot, Source, Term, Timing
+from gapless.policy.contract import (
+    Action,
+    Contract,
+    Conventions,
+    Joints,
+    Observation,
+    Reference,
+    Robot,
+    Source,
+    Term,
+    Timing,
+)
 
 JOINTS = tuple(f"{leg}_{joint}" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 DEFAULT = (0.1, 0.8, -1.5) * 4
@@ -35,6 +46,13 @@ def contract(observed: tuple[Term, ...] | None = None, action: Action | None = N
         conventions=Conventions(imu_frame="imu"),
         commands=COMMANDS,
     )
+
+
+def residual(**changes: Any) -> Contract:
+    """A contract whose action is added to a gait of eight rows, while vx or vy is asked for."""
+    table = np.random.default_rng(8).uniform(-0.5, 0.5, (8, 12))
+    given = {"frequency": 2.5, "table": tuple(map(tuple, table.tolist())), "commands": ("vx", "vy")} | changes
+    return contract(action=Action("position", JOINTS, 0.25, DEFAULT, reference=Reference(**given)))
 
 
 def frame(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Term, Timing, contract_of
+from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Reference, Term, Timing, contract_of
 from tests.policy import made
 
 finite = st.floats(-1e6, 1e6)
@@ -22,6 +22,15 @@ def test_a_contract_survives_its_text_bit_by_bit():
     assert contract_of(whole.json()) == whole
     assert contract_of(json.loads(whole.json())) == whole
     assert pickle.loads(pickle.dumps(whole)) == whole  # noqa: S301  worker processes send contracts
+    residual = made.residual()
+    assert contract_of(residual.json()) == residual
+    assert max(map(len, residual.json().splitlines())) < 400  # a row of the gait a line
+
+
+def test_a_contract_that_was_written_before_there_were_residuals_is_read():
+    table = json.loads(made.contract().json())
+    del table["action"]["reference"]
+    assert contract_of(table) == made.contract()
 
 
 @settings(max_examples=100, deadline=None)
@@ -52,7 +61,7 @@ def test_what_is_not_known_is_none_and_listed():
     for name in ("observation.terms", "timing.control_dt", "joints.default_pos", "joints.kp", "action.scale", "commands.vx"):
         assert name in bare.unknown
     assert contract_of(bare.json()) == bare
-    assert made.contract().unknown == ()
+    assert made.contract().unknown == ()  # and no clip, filter or gait is nothing unknown
 
 
 def test_columns_map_a_robots_joints_by_name():
@@ -90,6 +99,15 @@ def test_a_privileged_term_is_refused():
         (lambda: Observation((Term("a", "x", 50_000), Term("b", "y", 1, history=1000))), "a history of 50001000 numbers"),
         (lambda: Action("speed", ("a",)), "'speed' is not one of position, velocity, torque"),
         (lambda: Action("position", ("a",), filter=1.5), "1.5 is not from 0 to 1"),
+        (lambda: Reference(2.5, ()), "from 1 to 1000 rows were expected, not 0"),
+        (lambda: Reference(2.5, ((0.0,),) * 1001), "from 1 to 1000 rows were expected, not 1001"),
+        (lambda: Reference(2.5, ((0.0,) * 1001,)), "at most 1000 numbers"),
+        (lambda: Reference(2.5, ((0.0, 1.0), (0.0,))), "rows of one length"),
+        (lambda: Reference(2.5, ((0.0, float("nan")),)), "action.reference.table: a finite number was expected, not nan"),
+        (lambda: Reference(-1.0, ((0.0,),)), "frequency: -1 is not from 0"),
+        (lambda: Action("position", ("a",), reference=Reference(1.0, ((0.0, 1.0),))), "2 columns for 1 driven joints"),
+        (lambda: Action("position", ("a",), reference={"frequency": 1.0}), "not references"),
+        (lambda: made.residual(commands=("vz",)), "unknown command in action.reference 'vz'"),
         (lambda: Joints(("a", "b"), kp=(1.0,)), "1 values for 2 joints"),
         (lambda: Joints(("a", "b"), kp=(1.0, -1.0)), "joints.kp of b: -1 is not from 0"),
         (lambda: Joints(("a", "a")), "'a' is there twice"),
@@ -124,6 +142,8 @@ def test_a_wrong_contract_is_refused_in_one_sentence(wrong, says):
         (made.contract().json().replace("0.25", "NaN", 1), "a finite number was expected, not nan"),
         (made.contract().json().replace("0.25", "1" + "0" * 400, 1), "a finite number was expected"),
         (made.contract().json().replace('"sensed"', '"guessed"', 1), "'guessed' is not one of"),
+        (made.residual().json().replace('"frequency": 2.5', '"speed": 2.5', 1), "unknown entry of action.reference 'speed'"),
+        (made.contract().json().replace('"reference": null', '"reference": [1]'), "action.reference: a table was expected"),
     ],
 )
 def test_a_hostile_text_is_refused_in_one_sentence(text, says):
@@ -139,7 +159,7 @@ def leaves(value: Any, path: tuple = ()) -> list[tuple]:
     return [path]
 
 
-PLACES = leaves(json.loads(made.contract().json()))[1:]
+PLACES = leaves(json.loads(made.residual().json()))[1:]
 junk = st.one_of(
     st.none(),
     st.booleans(),
@@ -156,7 +176,7 @@ junk = st.one_of(
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(PLACES), junk)
 def test_whatever_a_text_holds_it_is_a_contract_or_bad_input(place, value):
-    table = json.loads(made.contract().json())
+    table = json.loads(made.residual().json())
     at = table
     for key in place[:-1]:
         at = at[key]

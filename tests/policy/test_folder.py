@@ -76,6 +76,13 @@ def test_a_policy_comes_back_with_its_contract_and_gives_torchs_actions(written)
         np.testing.assert_allclose(policy(observation), answers(network(), observation), atol=1e-5)
 
 
+def test_a_residual_policy_takes_its_gait_along(tmp_path):
+    net = network()
+    save(tmp_path, made.residual(), onnx_of(net, WIDTH), golden(), answers(net, golden()))
+    policy = load(tmp_path)
+    assert contract_of(policy.metadata["gapless_contract"]) == policy.contract == made.residual()
+
+
 def test_exporting_leaves_the_network_in_training():
     net = network().train()
     onnx_of(net, WIDTH)

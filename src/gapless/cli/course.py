@@ -29,6 +29,7 @@ def course(
     robot: str | None = None,
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None,
     preset: Literal["none", "narrow", "wide", "models30"] | None = None,
+    terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] | None = None,
     draws: int = 6,
     push: bool = True,
     seed: int = 1,
@@ -46,6 +47,7 @@ def course(
         robot: A built-in robot, a path to an MJCF or URDF file, or menagerie:NAME; that of the training unless given.
         belief: What robots are drawn from, with preset narrow.
         preset: What robots are drawn from: that of the training unless given; narrow with a belief.
+        terrain: What the robots walk on, that of the training unless given; always other ground than there.
         draws: Robots for each command.
         push: Whether the base is kicked.
         seed: Of the robots and kicks; training never uses these.
@@ -63,6 +65,7 @@ def course(
     from gapless.errors import BadInput
     from gapless.learn import course as courses
     from gapless.learn.clip import record
+    from gapless.learn.ground import on_terrain
     from gapless.learn.run import load_run
     from gapless.policy.folder import load
 
@@ -78,6 +81,7 @@ def course(
         run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief if chosen == "narrow" else ""
     )
     twin, task, drawn = run.build()
+    twin = on_terrain(twin, terrain or run.terrain, np.random.default_rng([seed, 5]))
     console = Console(stderr=True)
     with console.status("running the course"):
         result = courses.run(
@@ -111,6 +115,8 @@ def course(
 
 def _page(path: Path, name: str, result: Result) -> None:
     """Figures, and errors by command."""
+    from itertools import pairwise
+
     import numpy as np
 
     from gapless.report.page import BLUE, RED, Cell, Plot, Section, Table, Verdict, dots, write
@@ -137,5 +143,10 @@ def _page(path: Path, name: str, result: Result) -> None:
         axes = {"xaxis": {"title": {"text": "velocity error [m/s]"}}, "yaxis": {"title": {"text": "yaw rate error [rad/s]"}}}
         plot = Plot("each run; red ones fell", clouds, axes, 360)
         sections += [Section("Every run", plots=[plot], wide=True), Section("By command", table=Table(head, table))]
+    if result.hardness.any():
+        ends = np.linspace(0.0, 1.0, 5)
+        bands = [(low, high, (result.hardness >= low) & (result.hardness <= high)) for low, high in pairwise(ends)]
+        rows = [[f"{low:.2f} to {high:.2f}", f"{result.fell[of].mean():.0%}"] for low, high, of in bands if of.any()]
+        sections.append(Section("By hardness of the ground", table=Table(("0 flat, 1 hardest", "falls"), rows)))
     good = summary["success"] >= 0.95
     write(path, f"Course of {name}", Verdict(f"{summary['success']:.1%} of {len(result.fell)} runs succeeded.", good), sections)

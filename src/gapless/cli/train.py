@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from gapless.learn.run import News, Run
+
+
+UNITS = {"velocity_error": " m/s", "yaw_error": " rad/s", "distance": " m"}
+"""Of what tasks offer to watch; other metrics have none."""
 
 
 def train(
@@ -25,8 +30,10 @@ def train(
     rate: float | None = None,
     history: int = 1,
     lstm: Annotated[int, tyro.conf.arg(metavar="CELLS")] = 0,
+    residual: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     kp: float | None = None,
     kd: float | None = None,
+    terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] = "flat",
     seed: int = 0,
     threads: int = 0,
     resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
@@ -43,14 +50,16 @@ def train(
         robot: A built-in robot, a path to an MJCF or URDF file, or menagerie:NAME.
         belief: What is known about the robot, as `gapless fit` writes it.
         preset: What worlds are drawn from: narrow is the belief, and the default with one; wide are the ranges of the field.
-        out: The run's folder: policy, checkpoints, TensorBoard events.
+        out: The run's folder: policy, checkpoints, TensorBoard events, a clip (none with --json).
         iterations: Updates of the policy; the task's own unless given.
         worlds: Robots that learn at once.
         rate: Learning rate at first.
         history: Frames of the sensors that the policy sees.
         lstm: Cells of a memory; 0 for none.
+        residual: Let the policy add to an open-loop trot on the spot instead of making up its own gait (velocity only).
         kp: Proportional gain of all drives [Nm/rad], for a model that takes torque.
         kd: Derivative gain of all drives [Nms/rad].
+        terrain: What the robots learn on; its hardness grows over the first half.
         seed: The same seed gives the same policy.
         threads: Of physics; 0 for one per core.
         resume: Go on where the run in the folder stopped; everything else is as it was given then.
@@ -69,7 +78,7 @@ def train(
         given = runs.load_run(out)
     else:
         chosen = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
-        given = _run(task, robot, belief, preset, history, kp, kd, seed, chosen)
+        given = _run(task, robot, belief, preset, history, residual, kp, kd, terrain, seed, chosen)
     if given.task != task:
         raise _bad(f"{out}: the run there is of task {given.task}, not {task}")
     if not resume and (out / "checkpoint.pt").exists():
@@ -77,6 +86,7 @@ def train(
     console = Console(stderr=True)
     started, seen = time.perf_counter(), [0]
     latest: list[News] = []
+    stopped = False
     with Live(console=console, auto_refresh=False, transient=True) as live:
 
         def tell(news: News) -> None:
@@ -93,6 +103,7 @@ def train(
         except KeyboardInterrupt:
             if not latest:
                 raise
+            stopped = True
             console.print(
                 f"stopped at iteration {latest[0].progress.iteration}; the best policy so far is kept", highlight=False
             )
@@ -112,6 +123,28 @@ def train(
         )
     else:
         console.print(f"{minutes:.1f} min; judge the policy with: gapless course {out} --robot {given.robot}", highlight=False)
+        if latest and not stopped:
+            _film(given, out, console)
+
+
+def _film(given: Run, folder: Path, console: Console) -> None:
+    """A clip of the best policy on the course; a machine that cannot draw has lost nothing else."""
+    import numpy as np
+
+    from gapless.errors import BadInput
+    from gapless.learn.clip import record
+    from gapless.learn.ground import on_terrain
+    from gapless.policy.folder import load
+
+    policy, (twin, task, belief), clip = load(folder), given.build(), folder / "clip.png"
+    twin = on_terrain(twin, given.terrain, np.random.default_rng([given.seed, 7]))
+    try:
+        with console.status("filming the policy on the course"):
+            record(clip, twin, task, policy, belief, np.random.default_rng([given.seed, 4]), policy.contract, policy.reset)
+    except BadInput as error:
+        console.print(f"no clip: {error}", markup=False, highlight=False, soft_wrap=True)
+    else:
+        console.print(f"filmed into {clip}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _run(
@@ -120,8 +153,10 @@ def _run(
     belief: Path | None,
     preset: str | None,
     history: int,
+    residual: bool,
     kp: float | None,
     kd: float | None,
+    terrain: str,
     seed: int,
     chosen: dict[str, Any],
 ) -> Run:
@@ -140,7 +175,7 @@ def _run(
     if seed < 0 or history < 1:
         raise _bad("--seed must not be negative" if seed < 0 else f"--history must be at least 1, not {history}")
     preset = preset or ("narrow" if belief else "wide")
-    run = Run(task, robot, preset, str(belief.resolve()) if belief else "", seed, history, kp, kd)
+    run = Run(task, robot, preset, str(belief.resolve()) if belief else "", seed, history, residual, kp, kd, terrain)
     settings = dataclasses.replace(settings_of(task, run.twin()), **{k: v for k, v in chosen.items() if v is not None})
     return dataclasses.replace(run, settings=settings)
 
@@ -162,6 +197,7 @@ def _dashboard(news: News, given: Run, seconds: float) -> Table:
         ("physics and inference, update", f"{progress.collect / took:.0%}, {progress.update / took:.0%}"),
         ("falls a minute", f"{60 * progress.terms['falls']:.2f}"),
         ("best in held-out worlds", f"{news.best:.2f} at {news.best_iteration}" if news.best_iteration else "not yet"),
+        *_metrics(news),
         ("reward per second", f"{progress.reward:.2f}"),
     ):
         table.add_row(name, value)
@@ -172,12 +208,18 @@ def _dashboard(news: News, given: Run, seconds: float) -> Table:
     return table
 
 
+def _metrics(news: News) -> list[tuple[str, str]]:
+    """What the task offers to watch, in words."""
+    return [(name.replace("_", " "), f"{value:.3f}{UNITS.get(name, '')}") for name, value in news.progress.metrics.items()]
+
+
 def _line(news: News, given: Run) -> str:
     progress = news.progress
     speed, falls = progress.steps / (progress.collect + progress.update), 60 * progress.terms["falls"]
+    watched = "".join(f"{name} {value}, " for name, value in _metrics(news))
     return (
         f"{progress.iteration}/{given.settings.iterations}: reward {progress.reward:.2f}, held out {news.held_out:.2f} "
-        f"(best {news.best:.2f} at {news.best_iteration}), falls {falls:.2f} a minute, {speed:,.0f} steps/s"
+        f"(best {news.best:.2f} at {news.best_iteration}), {watched}falls {falls:.2f} a minute, {speed:,.0f} steps/s"
     )
 
 

@@ -1,4 +1,4 @@
-"""Clip: a policy at work, as an animated PNG that any browser plays."""
+"""Clip: a policy on the course, as an animated PNG that any browser plays."""
 
 from __future__ import annotations
 
@@ -10,41 +10,57 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from gapless.learn.environment import Environment, Frame
+from gapless.learn import course
 from gapless.learn.task import Task
 from gapless.logs.disk import atomic
 from gapless.policy.contract import Contract
-from gapless.robots.draw import render
+from gapless.robots.draw import studio
 from gapless.twin import Belief, Twin
+from gapless.twin.space import Array
 
 WIDTH, HEIGHT, RATE = 400, 300, 12.5
-"""Pixels, and pictures per second; drawing without a graphics card takes 0.1 s each."""
+"""Pixels, and pictures per second."""
+SHADOW, SAMPLES = 1024, 0
+"""Of a picture: pixels of the shadow's map and samples of each edge; MuJoCo's own take four times as long in software."""
+SECONDS = 12.0
 
 
 def record(
     path: Path,
     twin: Twin,
     task: Task,
-    act: Callable[[Frame], ArrayLike],
+    act: course.Act,
     belief: Belief | None,
     rng: np.random.Generator,
-    seconds: float = 6.0,
     contract: Contract | None = None,
+    reset: Callable[[NDArray[np.bool_]], None] = lambda which: None,
 ) -> None:
-    """Let a policy play its task in one world, and film it; bad input where OpenGL does not start."""
-    environment = Environment(twin, task, 1, belief, rng, threads=1, contract=contract)
-    observation = environment.reset()["policy"]
-    model = copy.copy(twin.model)
-    data, pictures = mujoco.MjData(model), []
+    """Film a policy on the course, kicks and all; bad input where OpenGL does not start.
+
+    One run after the other, each from its start and on a robot of its own: every command alone at its largest, then none.
+    The arguments are those of `course.run`.
+    """
+    seen: list[Array] = []
+    result = course.run(
+        twin, task, act, belief, rng, 1, seconds=SECONDS, threads=1, contract=contract, reset=reset,
+        watch=lambda environment: seen.append(environment.worlds.qpos.copy()),
+    )  # fmt: skip
+    asked = result.command
+    alone = np.vstack([np.diag(asked.max(axis=0)), np.zeros(asked.shape[1])])
+    runs = dict.fromkeys(int(np.abs(asked - wanted).sum(axis=1).argmin()) for wanted in alone)
     every = max(1, round(1 / RATE / twin.control_dt))
-    for k in range(round(seconds / twin.control_dt)):
-        if k % every == 0:
-            data.qpos[:] = environment.worlds.qpos[0]
-            mujoco.mj_forward(model, data)
-            pictures.append(render(model, data, WIDTH, HEIGHT))
-        observation = environment.step(act(observation)).observation["policy"]
+    model = copy.copy(twin.model)
+    model.vis.quality.shadowsize, model.vis.quality.offsamples = SHADOW, SAMPLES
+    model.light_mode[model.light_bodyid == 0] = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM  # else a robot walks out of the light
+    data, pictures = mujoco.MjData(model), []
+    with studio(model, WIDTH, HEIGHT) as picture:
+        for run in runs:
+            for qpos in seen[: len(seen) // len(runs) : every]:
+                data.qpos[:] = qpos[run]
+                mujoco.mj_forward(model, data)
+                pictures.append(picture(data))
     write_apng(path, pictures, every * twin.control_dt)
 
 

@@ -63,6 +63,8 @@ class Result:
     """Root mean square of the change of an action in a period, in units of the target [rad]."""
     parameters: Array
     """What each robot was. Shape: (runs, parameters)."""
+    hardness: Array
+    """Of the ground where it started, 0 to 1; 0 on a floor."""
 
     def summary(self) -> dict[str, float]:
         """The figures of the whole course."""
@@ -132,7 +134,7 @@ def run(
     """Let a policy run the course; a robot that falls stays out.
 
     Args:
-        twin: the robot.
+        twin: the robot, on the ground that it is to walk on (`gapless.learn.ground`).
         task: what the policy was trained for.
         act: the policy.
         belief: what robots are drawn from.
@@ -153,6 +155,7 @@ def run(
     observation = environment.reset()["policy"]
     reset(np.ones(n, bool))
     asked, parameters = scene.command.copy(), environment.worlds.values.copy()
+    hardness = environment.ground_hardness.copy()
     size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0
     kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size else set()
     tally = _Tally(environment, task, round(seconds / dt))
@@ -162,11 +165,12 @@ def run(
             environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
         step = environment.step(act(observation))
         observation = step.observation["policy"]
-        if step.failed.any():
-            reset(step.failed)
+        ended = step.failed | step.timeout  # at the end of the ground, where a robot starts again
+        if ended.any():
+            reset(ended)
         tally.add(k, step.failed)
         watch(environment)
-    return tally.result(asked, parameters)
+    return tally.result(asked, parameters, hardness)
 
 
 class _Tally:
@@ -201,7 +205,7 @@ class _Tally:
             sums["power"] += alive * np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
             sums["distance"] += alive * np.hypot(*scene.velocity[:, :2].T)
 
-    def result(self, asked: Array, parameters: Array) -> Result:
+    def result(self, asked: Array, parameters: Array, hardness: Array) -> Result:
         scene, sums, columns = self._environment.scene, self._sums, tuple(self._task.commands)
         walks = columns == tuple(QUADRUPED)
         count = np.where((sums["count"] > 0) & walks, sums["count"], np.nan)
@@ -220,6 +224,7 @@ class _Tally:
             self._speed,
             np.sqrt(sums["rough"] / self.steps),
             parameters,
+            hardness,
         )
 
 

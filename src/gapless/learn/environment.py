@@ -23,6 +23,7 @@ from gapless.twin import Belief, Space, Twin
 from gapless.twin.mechanism import Drive, drive_signal
 from gapless.twin.space import Array
 from gapless.worlds import Worlds
+from gapless.worlds.path import multiply
 from gapless.worlds.sense import imu_of
 from gapless.worlds.worlds import home
 
@@ -45,7 +46,7 @@ class Step:
     failed: NDArray[np.bool_]
     """Episodes that ended as the task said, or as physics broke."""
     timeout: NDArray[np.bool_]
-    """Episodes that ended because their time was over."""
+    """Episodes that ended because their time was over, or the ground."""
 
 
 class Environment:
@@ -100,7 +101,9 @@ class Environment:
         self._ask_at = np.full(n, np.inf)
         self._push_at = np.full(n, np.inf)
         self.hardness = 1.0
-        """How much of the task's pushes is given, 0 to 1: a curriculum raises it."""
+        """How much of the task's pushes is given, and how hard the ground is at most, 0 to 1: a curriculum raises it."""
+        self.ground_hardness: Array = np.zeros(n)
+        """Where each episode started, 0 to 1; 0 on a floor."""
         self._command = np.tile(self.worlds.home_command, (n, 1))
 
     def reset(self, spread: bool = False) -> dict[str, Frame]:
@@ -115,7 +118,7 @@ class Environment:
         """Advance every world by one control period under actions of shape (n, actions)."""
         scene = self.scene
         scene.last_action, scene.action = scene.action, np.array(action, float)
-        self._command[:, self._controls] = act.targets(self.contract, scene.action)
+        self._command[:, self._controls] = act.targets(self.contract, scene.action, time=scene.time, command=scene.command)
         self._push()
         self.worlds.step(self._command)
         scene.advance()
@@ -123,7 +126,10 @@ class Environment:
         broken = self.worlds.failed
         failed = self.task.done(scene) | broken
         now = scene.time + scene.dt / 2  # sums of periods round
-        timeout = (now >= self._until) & ~failed
+        over = now >= self._until
+        if scene.ground is not None:
+            over |= scene.ground.beyond(scene.position)  # nothing that the task can blame
+        timeout = over & ~failed
         for name, term in terms.items():
             self._check(name, term)
             terms[name] = np.where(broken, 0.0, term * scene.dt)  # physics that broke says nothing about the task
@@ -154,10 +160,13 @@ class Environment:
         q = qpos[:, places] + rng.uniform(-1, 1, (k, len(places))) * episode.start_q
         qpos[:, places] = np.clip(q, *self._limits)
         qvel[:, dofs] = rng.uniform(-1, 1, (k, len(dofs))) * episode.start_dq
+        if scene.ground is not None:
+            self._place(ids, qpos)
         if scene.has_legs:
             at = scene.base_place
             qvel[:, scene.base_dof : scene.base_dof + 2] = rng.uniform(-1, 1, (k, 2)) * episode.start_dq
-            _, _, low = scene.legs.at(qpos[:, places], qvel[:, dofs], qpos[:, at + 3 : at + 7])
+            qpos[:, at + 2] = 0.0
+            _, _, low = scene.feet_at(qpos[:, places], qvel[:, dofs], qpos[:, at + 3 : at + 7], qpos[:, at : at + 3])
             qpos[:, at + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
         worlds.reset(ids, qpos, qvel)
         scaled = worlds.belief.space.to_scaled(worlds.values[ids])
@@ -173,6 +182,17 @@ class Environment:
         self._until[ids] = episode.seconds
         self._push_at[ids] = self._next_push(k) if episode.push else np.inf
         self._ask(ids)
+
+    def _place(self, ids: NDArray[np.int64], qpos: Array) -> None:
+        """Put robots on level places of the ground, turned any way: shape of qpos (k, nq)."""
+        ground, at, rng = self.scene.ground, self.scene.base_place, self._rng
+        assert ground is not None
+        place, self.ground_hardness[ids] = ground.start(rng.uniform(0.0, self.hardness, len(ids)), rng)
+        qpos[:, at : at + 2] = place
+        qpos[:, at + 2] += ground.height(*place.T)
+        half = rng.uniform(-np.pi, np.pi, len(ids)) / 2
+        yaw = np.stack([np.cos(half), 0 * half, 0 * half, np.sin(half)], axis=-1)
+        qpos[:, at + 3 : at + 7] = multiply(yaw, qpos[:, at + 3 : at + 7])
 
     def _ask(self, ids: NDArray[np.int64]) -> None:
         """Give new commands."""
@@ -217,7 +237,7 @@ class Environment:
         if scene.has_legs:
             parts = [scene.foot_height * 10, scene.contact.astype(float), *parts]
         if scene.floating:
-            parts = [scene.velocity * 2, (scene.position[:, 2:] - scene.home_height) * 10, *parts]
+            parts = [scene.velocity * 2, (scene.height[:, None] - scene.home_height) * 10, *parts]
         return parts
 
     def mirror(self) -> tuple[mirror.Mirror, mirror.Mirror, mirror.Mirror] | None:
@@ -285,7 +305,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
             tuple(j.armature for j in table),
             tuple((j.low, j.high) if np.isfinite(j.low + j.high) else None for j in table),
         ),
-        action=Action(KINDS[signal], twin.joints, scale, offset),
+        action=Action(KINDS[signal], twin.joints, scale, offset, reference=task.episode.reference),
         observation=Observation(terms),
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
         source=Source("gapless", gapless.__version__),

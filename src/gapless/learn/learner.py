@@ -38,6 +38,8 @@ class Progress:
     iteration: int
     terms: dict[str, float]
     """Reward by term, and falls, by second of robot time."""
+    metrics: dict[str, float]
+    """What the task offers to watch, on average."""
     losses: dict[str, float]
     rate: float
     std: float
@@ -105,10 +107,12 @@ class Learner:
             self.alg.critic.reset()
         started = time.perf_counter()
         observation = self.env.get_observations()
+        metrics: dict[str, float] = {}
         with torch.inference_mode():
             for _ in range(self.settings.steps):
                 observation, reward, done, extras = self.env.step(self.alg.act(observation))
                 self.alg.process_env_step(observation, reward, done, extras)
+                self._watch(metrics)
             collected = time.perf_counter()
             self.alg.compute_returns(observation)
         kept = copy.deepcopy(self.alg.actor.state_dict()) if self._still > self.iteration else None
@@ -124,6 +128,7 @@ class Learner:
         return Progress(
             self.iteration,
             self.env.take(),
+            metrics,
             losses,
             self.alg.learning_rate,
             std,
@@ -131,6 +136,12 @@ class Learner:
             finished - collected,
             self.settings.worlds * self.settings.steps,
         )
+
+    def _watch(self, metrics: dict[str, float]) -> None:
+        """Add this step's share to the mean of what the task offers to watch."""
+        if hasattr(self.environment.task, "metrics"):
+            for name, value in self.environment.task.metrics(self.environment.scene).items():
+                metrics[name] = metrics.get(name, 0.0) + float(np.mean(value)) / self.settings.steps
 
     def _limit_rate(self) -> None:
         self.alg.learning_rate = min(max(self.alg.learning_rate, LEAST_RATE), self.settings.most_rate)

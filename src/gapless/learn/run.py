@@ -17,6 +17,7 @@ import numpy as np
 import gapless
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
+from gapless.learn.ground import on_terrain
 from gapless.learn.presets import draw_from
 from gapless.learn.settings import Settings
 from gapless.learn.task import Task
@@ -52,8 +53,11 @@ class Run:
     """Path of a belief file; empty for none."""
     seed: int = 0
     history: int = 1
+    residual: bool = False
+    """Whether the policy adds to an open-loop gait."""
     kp: float | None = None
     kd: float | None = None
+    terrain: str = "flat"
     settings: Settings = field(default_factory=Settings)
 
     def twin(self) -> Twin:
@@ -61,11 +65,12 @@ class Run:
         kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
         return Twin.load(self.robot, add=[Gains(kp=kp, kd=kd)] if kp or kd else [])
 
-    def build(self) -> tuple[Twin, Task, Belief | None]:
-        """The robot, the task, and what worlds are drawn from."""
+    def build(self, task: Task | None = None) -> tuple[Twin, Task, Belief | None]:
+        """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from."""
         twin = self.twin()
         belief = beliefs.load(self.belief) if self.belief else None
-        return twin, task_of(self.task, twin, self.history), draw_from(self.preset, twin, belief)
+        task = task_of(self.task, twin, self.history, self.residual) if task is None else task
+        return twin, task, draw_from(self.preset, twin, belief)
 
     def save(self, folder: Path) -> None:
         table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self)}
@@ -121,6 +126,7 @@ def train(
     start: Path | None = None,
     threads: int = 0,
     iterations: int | None = None,
+    task: Task | None = None,
 ) -> None:
     """Train, and leave in the folder: run.json, checkpoint.pt, best.pt, the policy of the best, TensorBoard events.
 
@@ -132,24 +138,10 @@ def train(
         start: folder of a run whose policy is tuned further.
         threads: of physics; 0 for one per core. The result is the same.
         iterations: stop after this many in all, as a run that is interrupted would; all of them unless given.
+        task: one's own; that which the run names unless given.
     """
-    twin, task, belief = run.build()
-    train_task(run, twin, task, belief, folder, tell, resume, start, threads, iterations)
-
-
-def train_task(
-    run: Run,
-    twin: Twin,
-    task: Task,
-    belief: Belief | None,
-    folder: Path,
-    tell: Callable[[News], None] = lambda news: None,
-    resume: bool = False,
-    start: Path | None = None,
-    threads: int = 0,
-    iterations: int | None = None,
-) -> None:
-    """`train` with a task of one's own."""
+    twin, task, belief = run.build(task)
+    twin = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6]))
     # the waiting threads of OpenMP would spin on the cores that physics needs
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch
@@ -161,8 +153,11 @@ def train_task(
     settings = run.settings
 
     def make(rng: np.random.Generator, hardness: float) -> Environment:
-        drawn = belief.narrow(hardness) if belief is not None and settings.widen else belief
-        return Environment(twin, task, settings.worlds, drawn, rng, threads)
+        asked, drawn = task, belief
+        if settings.widen:
+            asked = task.narrow(hardness) if hasattr(task, "narrow") else task
+            drawn = belief.narrow(hardness) if belief is not None else None
+        return Environment(twin, asked, settings.worlds, drawn, rng, threads)
 
     learner, best = Learner(make, settings, run.seed), _Best()
     if resume:
@@ -170,9 +165,11 @@ def train_task(
         best = _Best(float(state.pop("best")), int(state.pop("best_iteration")))
         _fits(folder, learner.load, state)
     else:
-        run.save(folder)
         if start is not None:
+            if load_run(start).residual != run.residual:  # the networks are of the same size, but not what they say
+                raise BadInput(f"{start}: only one of its policy and this run adds to a gait; both need --residual, or neither")
             _fits(start, learner.start_from, read_checkpoint(start / "best.pt"))
+        run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
     try:
         with _events(folder) as write:
@@ -289,6 +286,8 @@ def _events(folder: Path) -> Iterator[Callable[[Any, float | None], None]]:
         at = progress.iteration
         for name, value in progress.terms.items():
             writer.add_scalar("falls_per_second" if name == "falls" else f"reward/{name}", value, at)
+        for name, value in progress.metrics.items():
+            writer.add_scalar(f"metric/{name}", value, at)
         for name, value in progress.losses.items():
             writer.add_scalar(f"loss/{name}", value, at)
         writer.add_scalar("reward", progress.reward, at)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import pairwise
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.learn.ground import ground_of
 from gapless.learn.legs import Legs, find_legs
 from gapless.robots import RobotModel
 from gapless.twin import Twin
@@ -16,6 +20,10 @@ from gapless.worlds.path import rotate_back
 
 TOUCH = 0.004
 """A foot whose lowest point is nearer to the ground than this touches it; contacts are soft by about 1 mm [m]."""
+
+
+THICK = 0.01
+"""A point of a foot that is no higher than this above its lowest at home is part of its sole [m]."""
 
 
 class Scene:
@@ -34,12 +42,16 @@ class Scene:
         self._dofs = np.array([d.dof for d in twin.drives], dtype=int)
         self._base = base_joint(twin.model)
         self._legs = find_legs(twin)
+        self.ground = ground_of(twin)
+        """What the robot is on where that is not flat."""
         robot = RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
         self.mass = robot.mass
         """As modelled [kg]."""
         self.torque_limit: Array = np.array([j.torque_limit for j in robot.joint_table])
         self.home: Array = worlds.home[self._places]
         """Joint positions at home. Shape: (joints,)."""
+        self._stance = np.zeros((1, 3)) if self._legs is None else self._legs.home
+        self._soles = None if self._legs is None or self.ground is None else _soles(self._legs, self.home)
         if self._base is not None:
             at = int(twin.model.jnt_qposadr[self._base])
             self.home_height = float(worlds.home[at + 2])
@@ -106,8 +118,26 @@ class Scene:
         cos, sin = self.heading.T
         self.velocity: Array = np.stack([cos * vx + sin * vy, cos * vy - sin * vx, vz], axis=-1)
         """Of the base, forward, left and up, as seen along its heading [m/s]."""
+        self.height: Array = self.position[:, 2]
+        """Of the base above the ground below it [m]."""
+        if self.ground is not None:
+            self.height = self.height - self.ground.below(self.position, self.heading, self._stance)
         if self._legs is not None:
             self._update_feet(qvel)
+
+    def feet_at(self, q: Array, dq: Array, quat: Array, position: Array) -> tuple[Array, Array, Array]:
+        """Feet of robots in the base's frame, their velocity in it, and how high their lowest points are above the ground.
+
+        Shapes: (k, feet, 3), (k, feet, 3), (k, feet).
+        """
+        feet, velocity, low = self.legs.at(q, dq, quat)
+        if self.ground is None:
+            return feet, velocity, low + position[:, 2:]
+        points, radius = feet[:, :, None], self.legs.points[:, :, 3]
+        if self._soles is not None:
+            soles, radius = self._soles
+            points = soles.at(q, dq, quat)[0].reshape(len(q), len(self.legs), -1, 3)
+        return feet, velocity, self.ground.clearance(points, radius, quat, position)
 
     def point(self, name: str) -> Array:
         """Where `site:NAME`, `body:NAME` (its origin) or `com:NAME` (its centre of mass as modelled) is. Shape: (n, 3).
@@ -136,11 +166,10 @@ class Scene:
         return self._computed.get(field, self._fields[field])
 
     def _update_feet(self, qvel: Array) -> None:
-        assert self._legs is not None
-        position, velocity, height = self._legs.at(self.q, self.dq, self.quat)
+        position, velocity, height = self.feet_at(self.q, self.dq, self.quat, self.position)
         self.feet: Array = position
         """In the base's frame. Shape: (n, feet, 3)."""
-        self.foot_height: Array = height + self.position[:, 2:]
+        self.foot_height: Array = height
         """Of the lowest point of each foot above the ground [m]. Shape: (n, feet)."""
         self.contact: NDArray[np.bool_] = self.foot_height < TOUCH
         turn = self.turn[:, None]
@@ -150,6 +179,42 @@ class Scene:
         along = (moved * self.up[:, None]).sum(axis=2)
         self.foot_speed: Array = np.sqrt(np.maximum((moved**2).sum(axis=2) - along**2, 0.0))
         """Along the ground [m/s]. Shape: (n, feet)."""
+
+
+def _soles(legs: Legs, home: Array) -> tuple[Legs, Array] | None:
+    """What feet stand on at home, each point a foot of its own, and the radius of each; None for feet of one ball each.
+
+    Corners of a flat sole are joined by its middle, which may stand on a bump. Shape of the radii: (feet, points).
+    """
+    if legs.points.shape[1] == 1:
+        return None
+    at = _apart(legs, legs.points).at(home[None], 0 * home[None], np.array([[1.0, 0, 0, 0]]))
+    low = at[2].reshape(len(legs), -1)
+    kept = []
+    for points, z in zip(legs.points, low, strict=True):
+        sole = np.unique(points[z < z.min() + THICK], axis=0)
+        kept.append(sole if sole[:, 3].any() else np.vstack([sole, sole.mean(axis=0)]))
+    most = max(map(len, kept))
+    points = np.array([np.pad(sole, ((0, most - len(sole)), (0, 0)), mode="edge") for sole in kept])
+    return _apart(legs, points), points[:, :, 3].copy()
+
+
+def _apart(legs: Legs, points: Array) -> Legs:
+    """Legs that end in points (feet, points, 4) instead of feet."""
+    count = points.shape[1]
+    chains = [np.arange(*ends) for ends in pairwise(legs.start) for _ in range(count)]
+    rows = np.concatenate(chains)
+    return dataclasses.replace(
+        legs,
+        names=tuple(name for name in legs.names for _ in range(count)),
+        start=np.cumsum([0, *map(len, chains)]),
+        place=legs.place[rows],
+        joint=legs.joint[rows],
+        column=legs.column[rows],
+        hinge=legs.hinge[rows],
+        centre=points[:, :, :3].reshape(-1, 3),
+        points=points.reshape(-1, 1, 4),
+    )
 
 
 def _cross(a: Array, b: Array) -> Array:

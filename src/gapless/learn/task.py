@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.learn.scene import Scene
-from gapless.policy.contract import Term
+from gapless.policy.contract import Reference, Term
 from gapless.twin import Twin
 from gapless.twin.space import Array
 
@@ -45,6 +45,8 @@ class Episode:
     """Time between new commands [s]."""
     action_scale: float = 0.25
     """What an action of 1 moves a position target by [rad]; velocity and torque drives scale by their limit."""
+    reference: Reference | None = None
+    """A gait that actions are added to."""
     push: float = 0.0
     """Largest kick of the floating base [m/s]."""
     push_every: float = 2.5
@@ -56,7 +58,14 @@ class Episode:
 
 
 class Task(Protocol):
-    """A task; every array has a leading axis of worlds."""
+    """A task; every array has a leading axis of worlds.
+
+    It may also offer, and the tasks here do where it makes sense:
+
+    - `success(scene)`, bool (n,): whether the task is being done well; the course asks.
+    - `metrics(scene)`, (n,) by name: what to watch while it is learned, such as tracking errors in their own units.
+    - `narrow(share)`: the same task with commands from this share of their ranges, for settings that widen.
+    """
 
     @property
     def episode(self) -> Episode: ...

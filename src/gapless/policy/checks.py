@@ -51,6 +51,17 @@ def numbers(value: Any, what: str) -> tuple[float, ...]:
     return tuple(number(v, what) for v in listed(value, what))
 
 
+def rows(value: Any, what: str, most: int) -> tuple[tuple[float, ...], ...]:
+    """A table of numbers: at least one row and at most `most`, all of the same length."""
+    found = [listed(row, what) for row in listed(value, what)[: most + 1]]
+    if not 1 <= len(found) <= most:
+        raise BadInput(f"{what}: from 1 to {most} rows were expected, not {len(listed(value, what))}")
+    lengths = {len(row) for row in found}
+    if len(lengths) > 1 or max(lengths) > MOST_NAMES:
+        raise BadInput(f"{what}: rows of one length, of at most {MOST_NAMES} numbers, were expected, not of {max(lengths)}")
+    return tuple(numbers(row, what) for row in found)
+
+
 def columns(value: Any, what: str, dim: int) -> Numbers:
     """One number, or `dim` of them."""
     if isinstance(value, Real):

@@ -25,12 +25,16 @@ OF_JOINTS = ("q", "dq", "last_action")
 PROVENANCES = ("sensed", "estimated", "privileged")
 ACTION_KINDS = ("position", "velocity", "torque")
 STANDING = ("zero", "run", "stance")
+OPTIONAL = ("action.clip", "action.filter", "action.reference")
+"""What a policy may well be without: None there says that there is none."""
 MOST_NUMBERS = 100_000
 """Columns of an observation. A height map and a long history stay far below; what a hostile file claims may not."""
 MOST_FRAMES = 1_000
 """Frames of history."""
 MOST_KEPT = 1_000_000
 """Numbers that a robot's history keeps."""
+MOST_ROWS = 1_000
+"""Of a reference gait; those of our own tasks have 32."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,29 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """An open-loop gait that the action is added to: what is added to each driven joint's target over one cycle.
+
+    A robot is `time * frequency` cycles into it, by the time since its reset. Row i of r belongs to i / r of a cycle, between
+    rows it is linear, and the last row leads to the first. While every command is zero nothing is added.
+    """
+
+    frequency: float
+    """[Hz]"""
+    table: tuple[tuple[float, ...], ...]
+    """In the action's unit. Shape: (rows, driven joints)."""
+    commands: tuple[str, ...] = ()
+    """Those that are zero when the robot stands; all unless given."""
+
+    def __post_init__(self) -> None:
+        checks.put(self, "frequency", checks.number(self.frequency, "action.reference.frequency", low=0.0))
+        checks.put(self, "table", checks.rows(self.table, "action.reference.table", MOST_ROWS))
+        checks.put(self, "commands", checks.names(self.commands, "action.reference.commands"))
+
+
+@dataclass(frozen=True)
 class Action:
-    """What the numbers that come out mean: `offset + scale * clip(action)` for each driven joint."""
+    """What the numbers that come out mean: `offset + scale * clip(action)` for each driven joint, and a gait on top."""
 
     kind: str = "position"
     """ "position" [rad or m], "velocity" [rad/s or m/s] or "torque" [N m or N]."""
@@ -144,6 +169,8 @@ class Action:
     """Lowest and highest, of the network's output."""
     filter: float | None = None
     """Share of a new target that is taken each period, where targets are smoothed; 1 takes all of it."""
+    reference: Reference | None = None
+    """What is added to the targets, where the action is a residual on a gait."""
 
     def __post_init__(self) -> None:
         checks.one_of(self.kind, "action.kind", ACTION_KINDS)
@@ -155,6 +182,10 @@ class Action:
             checks.put(self, "clip", checks.bounds(self.clip, "action.clip", len(self.joints)))
         if self.filter is not None:
             checks.put(self, "filter", checks.number(self.filter, "action.filter", 0.0, 1.0))
+        if self.reference is not None:
+            checks.parts([self.reference], "action.reference", Reference)
+            if (columns := len(self.reference.table[0])) != len(self.joints):
+                raise BadInput(f"action.reference.table: {columns} columns for {len(self.joints)} driven joints")
 
 
 @dataclass(frozen=True)
@@ -311,6 +342,9 @@ class Contract:
         for joint in self.action.joints:
             if joint not in self.joints.names:
                 raise unknown("joint in action.joints", joint, self.joints.names)
+        for command in self.action.reference.commands if self.action.reference else ():
+            if command not in self.commands:
+                raise unknown("command in action.reference", command, self.commands)
         for term in self.observation.terms:
             self._check(term)
 
@@ -345,7 +379,7 @@ class Contract:
             f"{part}.{f.name}"
             for part in ("timing", "joints", "action", "robot", "conventions")
             for f in fields(getattr(self, part))
-            if getattr(getattr(self, part), f.name) is None and f"{part}.{f.name}" not in ("action.clip", "action.filter")
+            if getattr(getattr(self, part), f.name) is None and f"{part}.{f.name}" not in OPTIONAL
         ]
         found += [f"commands.{name}" for name, range in self.commands.items() if range is None]
         return tuple(found if self.observation.terms else ["observation.terms", *found])
@@ -378,6 +412,9 @@ def contract_of(text: str | bytes | Mapping[str, Any]) -> Contract:
     if table.pop("version", None) != VERSION:
         raise BadInput(f"the contract is not of version {VERSION}, which this gapless reads; it was written by another version")
     parts = {"joints": Joints, "action": Action, "timing": Timing, "source": Source, "robot": Robot, "conventions": Conventions}
+    action = table.get("action")
+    if isinstance(action, Mapping) and action.get("reference") is not None:
+        table["action"] = {**action, "reference": _built(Reference, action["reference"], "action.reference")}
     for name, kind in parts.items():
         table[name] = _built(kind, table.get(name), name)
     if table.get("recurrent") is not None:
@@ -391,12 +428,12 @@ def contract_of(text: str | bytes | Mapping[str, Any]) -> Contract:
 
 
 def readable(value: Any, indent: str = "") -> str:
-    """JSON with a line for each entry of a table, and lists of numbers or names on one line."""
+    """JSON with a line for each entry of a table, and lists of numbers, names or pairs on one line."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
         lines = [f"{inner}{json.dumps(k)}: {readable(v, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+    if isinstance(value, list) and any(isinstance(v, dict) or (isinstance(v, list) and len(v) > 2) for v in value):
         return "[\n" + ",\n".join(inner + readable(v, inner) for v in value) + f"\n{indent}]"
     return json.dumps(value)
 

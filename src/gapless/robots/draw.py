@@ -1,11 +1,13 @@
 """Pictures of a robot without a screen: an offscreen render, written as PNG."""
 
+import contextlib
 import copy
 import importlib
 import os
 import struct
 import sys
 import zlib
+from collections.abc import Callable, Iterator
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,15 @@ def draw(
 
 def render(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, camera: str = "side") -> np.ndarray:
     """One picture of the current state. Shape: (height, width, 3), uint8."""
+    with studio(model, width, height, camera) as picture:
+        return picture(data)
+
+
+@contextlib.contextmanager
+def studio(
+    model: mujoco.MjModel, width: int, height: int, camera: str = "side"
+) -> Iterator[Callable[[mujoco.MjData], np.ndarray]]:
+    """A function that draws states of a model, as many as one likes: to start OpenGL takes longer than a picture."""
     model = copy.copy(model)
     model.vis.global_.offwidth, model.vis.global_.offheight = width, height
     if not model.nlight:
@@ -50,8 +61,6 @@ def render(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, 
     option.geomgroup[3:] = not (groups < 3).any()  # a robot of collision geoms only: show those
     option.flags[mujoco.mjtVisFlag.mjVIS_INERTIA] = not groups.size  # of no geoms at all: show its inertias
     scene = mujoco.MjvScene(model, maxgeom=10_000)
-    mujoco.mjv_updateScene(model, data, option, mujoco.MjvPerturb(), view, mujoco.mjtCatBit.mjCAT_ALL, scene)
-    pixels = np.empty((height, width, 3), np.uint8)
     frame = mujoco.MjrRect(0, 0, width, height)
     try:
         screen = _context_class()(width, height)
@@ -60,11 +69,19 @@ def render(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, 
     except Exception as error:
         raise BadInput(f"cannot draw, as OpenGL does not start ({error}); {_PACKAGES}") from None
     mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
-    mujoco.mjr_render(frame, scene, context)
-    mujoco.mjr_readPixels(pixels, None, frame, context)
-    context.free()
-    screen.free()
-    return pixels[::-1]
+
+    def picture(data: mujoco.MjData) -> np.ndarray:
+        pixels = np.empty((height, width, 3), np.uint8)
+        mujoco.mjv_updateScene(model, data, option, mujoco.MjvPerturb(), view, mujoco.mjtCatBit.mjCAT_ALL, scene)
+        mujoco.mjr_render(frame, scene, context)
+        mujoco.mjr_readPixels(pixels, None, frame, context)
+        return pixels[::-1]
+
+    try:
+        yield picture
+    finally:
+        context.free()
+        screen.free()
 
 
 def _context_class() -> Any:

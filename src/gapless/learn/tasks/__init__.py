@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gapless.errors import unknown
+from gapless.errors import BadInput, unknown
 from gapless.learn.task import Task
 from gapless.learn.tasks.drive import drive_of
 from gapless.learn.tasks.reach import reach_of
@@ -21,8 +21,12 @@ TASKS: dict[str, Callable[[Twin, int], Task]] = {
 """Name to a function of the robot and the frames of history that the policy sees."""
 
 
-def task_of(name: str, twin: Twin, history: int = 1) -> Task:
-    """A task for a robot; bad input where the robot cannot do it."""
+def task_of(name: str, twin: Twin, history: int = 1, residual: bool = False) -> Task:
+    """A task for a robot; bad input where the robot cannot do it. A residual is a policy that adds to an open-loop gait."""
     if name not in TASKS:
         raise unknown("task", name, TASKS)
+    if residual:
+        if name != "velocity":
+            raise BadInput(f"{name} has no gait that a residual could be added to; only velocity has")
+        return velocity_of(twin, history, residual)
     return TASKS[name](twin, history)

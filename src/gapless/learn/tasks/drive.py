@@ -43,6 +43,13 @@ class Drive:
         v, w = (max(abs(low), abs(high)) for low, high in self.commands.values())
         return (scene.velocity[:, 0] - scene.command[:, 0]) / v, (scene.yaw_rate - scene.command[:, 1]) / w
 
+    def metrics(self, scene: Scene) -> dict[str, Array]:
+        """Errors of the speed [m/s] and of the turn rate [rad/s]."""
+        return {
+            "velocity_error": np.abs(scene.velocity[:, 0] - scene.command[:, 0]),
+            "yaw_error": np.abs(scene.yaw_rate - scene.command[:, 1]),
+        }
+
     def reward(self, scene: Scene) -> dict[str, Array]:
         speed, turn = self.errors(scene)
         return {

@@ -49,6 +49,9 @@ class Reach:
         """Distance of the tip from its target [m]."""
         return np.asarray(np.linalg.norm(scene.point(self.tip) - scene.command, axis=1))
 
+    def metrics(self, scene: Scene) -> dict[str, Array]:
+        return {"distance": self.away(scene)}
+
     def reward(self, scene: Scene) -> dict[str, Array]:
         away = self.away(scene)
         return {

@@ -38,7 +38,7 @@ class Stand:
             "pose": 2.0 * np.exp(-4.0 * (off**2).mean(axis=1)),
             "upright": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1),
             "still": -1.0 * (scene.velocity**2).sum(axis=1) - 0.1 * (scene.turn**2).sum(axis=1),
-            "height": -30.0 * (scene.position[:, 2] - scene.home_height) ** 2,
+            "height": -30.0 * (scene.height - scene.home_height) ** 2,
             "alive": np.full(scene.n, 1.0),
             "torque": -1.0 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
             "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
@@ -46,7 +46,7 @@ class Stand:
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return (scene.up[:, 2] < FALL_TILT) | (scene.position[:, 2] < FALL_HEIGHT * scene.home_height)
+        return (scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height)
 
     def success(self, scene: Scene) -> NDArray[np.bool_]:
         """Near the pose, upright to 10 degrees."""

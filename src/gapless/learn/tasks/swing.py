@@ -40,6 +40,9 @@ class Swing:
         """From 0, hanging, to 1, upright."""
         return np.asarray((scene.point(self.tip)[:, 2] - self.low) / (self.high - self.low))
 
+    def metrics(self, scene: Scene) -> dict[str, Array]:
+        return {"height": self.height(scene)}
+
     def reward(self, scene: Scene) -> dict[str, Array]:
         height = self.height(scene)
         return {

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.errors import BadInput
 from gapless.learn.legs import Legs, legs_of
+from gapless.learn.lift import lift
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.policy.contract import Term
+from gapless.policy.contract import Reference, Term
 from gapless.twin import Twin
+from gapless.twin.mechanism import drive_signal
 from gapless.twin.space import Array
 
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
@@ -22,6 +26,8 @@ FALL_TILT = 0.5
 """Cosine of the largest lean: 60 degrees."""
 FALL_HEIGHT = 0.5
 """Of the height at home."""
+ROWS = 32
+"""Of a reference gait; even, so that it is its own mirror image half a cycle later."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Velocity:
     history: int = 1
     odometry: bool = True
     """Whether the policy sees the velocity that its legs suggest."""
+    share: float = 1.0
+    """Of the commands' ranges that is asked for."""
     episode: Episode = field(default_factory=lambda: Episode(push=0.8))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
@@ -52,7 +60,7 @@ class Velocity:
         )
 
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
-        low, high = np.array(list(self.commands.values())).T
+        low, high = np.array(list(self.commands.values())).T * self.share
         drawn = rng.uniform(low, high, (len(ids), 3))
         # what falls most is backwards with sideways or turning: draw that more often
         backwards = rng.random(len(ids)) < 0.2
@@ -61,18 +69,31 @@ class Velocity:
         drawn[rng.random(len(ids)) < 0.1] = 0.0
         return drawn
 
+    def narrow(self, share: float) -> Velocity:
+        return dataclasses.replace(self, share=share)
+
     def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
         """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
         moving = (scene.command != 0).any(axis=1)
-        phase = 2 * np.pi * (scene.time[:, None] * self.frequency + np.array(self.lead))
+        return self.lifted(scene.time * self.frequency) * moving[:, None], moving
+
+    def lifted(self, cycles: Array) -> Array:
+        """How far each foot should be into its swing, by cycles of the gait. Shapes: (n,) to (n, feet)."""
+        phase = 2 * np.pi * (cycles[:, None] + np.array(self.lead))
         late = np.sin(np.pi * (self.duty - 0.5))
-        return np.maximum(-np.sin(phase) - late, 0.0) / (1 - late) * moving[:, None], moving
+        return np.asarray(np.maximum(-np.sin(phase) - late, 0.0) / (1 - late))
+
+    def metrics(self, scene: Scene) -> dict[str, Array]:
+        """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s]."""
+        return {
+            "velocity_error": np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T),
+            "yaw_error": np.abs(scene.yaw_rate - scene.command[:, 2]),
+        }
 
     def reward(self, scene: Scene) -> dict[str, Array]:
         legs = len(scene.legs)
         swing, moving = self.swing(scene)
-        error = np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T)
-        turn = np.abs(scene.yaw_rate - scene.command[:, 2])
+        error, turn = self.metrics(scene).values()
         lifted = np.maximum(scene.foot_height, 0.0)
         return {
             "velocity": 2.0 * np.exp(-(error**2) / 0.1) - error,
@@ -82,7 +103,7 @@ class Velocity:
             "alive": np.full(scene.n, 0.3),
             "vertical": -1.0 * scene.velocity[:, 2] ** 2,
             "tilt": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1) - 0.05 * (scene.turn[:, :2] ** 2).sum(axis=1),
-            "height": -30.0 * (scene.position[:, 2] - scene.home_height) ** 2,
+            "height": -30.0 * (scene.height - scene.home_height) ** 2,
             "torque": -1.0 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
             "action_rate": -0.01 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
             "power": -0.01 * np.abs(scene.torque * scene.dq).sum(axis=1) / scene.mass,
@@ -92,16 +113,30 @@ class Velocity:
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return (scene.up[:, 2] < FALL_TILT) | (scene.position[:, 2] < FALL_HEIGHT * scene.home_height)
+        return (scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height)
 
 
-def velocity_of(twin: Twin, history: int = 1) -> Velocity:
-    """The task for a robot: its gait from where its feet are; bad input for a robot without feet."""
+def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocity:
+    """The task for a robot: its gait from where its feet are; bad input for a robot without feet.
+
+    With `residual` the policy adds to an open-loop gait on the spot instead of making it up.
+    """
     legs = legs_of(twin)
     lead = leads(legs)
     if len(legs) == 2:
-        return Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, episode=Episode(push=0.5))
-    return Velocity(lead=lead, history=history)
+        task = Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, episode=Episode(push=0.5))
+    else:
+        task = Velocity(lead=lead, history=history, frequency=2.75 if residual else 2.5)
+    return dataclasses.replace(task, episode=_with_gait(task, twin, legs)) if residual else task
+
+
+def _with_gait(task: Velocity, twin: Twin, legs: Legs) -> Episode:
+    """The task's episodes, with a gait that lifts each foot as the reward asks for."""
+    if any(drive_signal(twin.model, d.actuator) != "q" for d in twin.drives):
+        raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
+    joints = lift(twin, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
+    table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read
+    return dataclasses.replace(task.episode, reference=Reference(task.frequency, table))
 
 
 def leads(legs: Legs) -> tuple[float, ...]:

@@ -1,0 +1,105 @@
+"""Velocity: its gait as a reference under the action, its errors, and how it starts with slow commands."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.learn import mirror
+from gapless.learn.environment import Environment, contract_of
+from gapless.learn.legs import legs_of
+from gapless.learn.tasks import task_of
+from gapless.policy.act import targets
+from gapless.twin import Twin
+from tests.data import DATA
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return Twin.load("quadruped")
+
+
+@pytest.fixture(scope="module")
+def residual(twin):
+    return task_of("velocity", twin, residual=True)
+
+
+def test_a_residual_trots_at_2_75_hz_and_lifts_diagonal_feet_by_6_cm_in_turn(twin, residual):
+    reference, legs = residual.episode.reference, legs_of(twin)
+    assert reference.frequency == 2.75
+    assert [t.frequency for t in residual.terms(twin) if t.kind == "clock"] == [2.75]  # what the policy sees is in step
+    home = np.array(contract_of(twin, residual).joints.default_pos)
+    q = home + np.array(reference.table)
+    feet = legs.at(q, 0 * q, np.tile([1.0, 0, 0, 0], (len(q), 1)))[0] - legs.home
+    np.testing.assert_allclose(feet[:, :, :2], 0.0, atol=1e-5)
+    front_left, front_right, rear_left, rear_right = feet[:, :, 2].T
+    np.testing.assert_allclose(front_left, rear_right, atol=1e-5)
+    np.testing.assert_allclose(front_right, rear_left, atol=1e-5)
+    assert front_left.max() == pytest.approx(0.06, abs=1e-4)
+    assert front_left.argmax() == 24  # where the reward wants that foot highest: three quarters into the cycle
+    assert np.minimum(front_left, front_right).max() < 1e-5  # never all in the air
+
+
+def test_a_residual_gait_is_its_own_mirror_image_half_a_cycle_later(twin, residual):
+    table = np.array(residual.episode.reference.table)
+    np.testing.assert_allclose(mirror.joints(twin)(table), np.roll(table, 16, axis=0), atol=2e-6)
+
+
+def test_targets_follow_from_contract_clock_command_and_action_alone(twin, residual):
+    environment = Environment(twin, residual, 5, None, np.random.default_rng(0), threads=1)
+    contract = environment.contract
+    environment.reset()
+    rng, periods = np.random.default_rng(1), np.zeros(5)
+    for _ in range(60):
+        command, action = environment.scene.command.copy(), 0.3 * rng.standard_normal((5, 12))
+        step = environment.step(action)
+        expected = targets(contract, action, time=periods * contract.timing.control_dt, command=command)
+        np.testing.assert_allclose(environment._command, expected, atol=1e-9)
+        periods = np.where(step.failed | step.timeout, 0.0, periods + 1)
+    assert np.ptp(environment._command - contract.action.offset) > 0.5  # the gait is there
+
+
+def test_an_untrained_residual_trots_on_the_spot_without_falling(twin, residual):
+    task = dataclasses.replace(residual, commands={"vx": (-1e-9, 1e-9), "vy": (0.0, 0.0), "yaw_rate": (0.0, 0.0)})
+    environment = Environment(twin, task, 8, None, np.random.default_rng(0), threads=1)
+    environment.hardness = 0.0
+    environment.reset()
+    highest, fell = np.zeros((8, 4)), False
+    for _ in range(150):
+        fell |= environment.step(np.zeros((8, 12))).failed.any()
+        highest = np.maximum(highest, environment.scene.foot_height)
+    assert not fell
+    moving = (environment.scene.command != 0).any(axis=1)
+    assert moving.any()
+    front, rear = highest[moving, :2], highest[moving, :1:-1]  # a robot that leans on one foot of a pair lifts the other more
+    assert (front + rear).min() > 0.03
+
+
+def test_only_a_walk_of_position_drives_can_be_a_residual(twin):
+    with pytest.raises(BadInput, match="stand has no gait that a residual could be added to; only velocity has"):
+        task_of("stand", twin, residual=True)
+    path = DATA / "policies/models/go2.xml"  # takes torques
+    if path.exists():
+        with pytest.raises(BadInput, match="state gains with --kp and --kd"):
+            task_of("velocity", Twin.load(path), residual=True)
+
+
+def test_metrics_are_the_errors_in_their_own_units(twin):
+    task = task_of("velocity", twin)
+    environment = Environment(twin, task, 2, None, np.random.default_rng(0), threads=1)
+    environment.reset()
+    scene = environment.scene
+    scene.velocity[:] = [[0.3, 0.4, 9.0], [1.0, 0.0, 0.0]]
+    scene.yaw_rate[:] = [0.5, -0.5]
+    scene.command[:] = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.5]]
+    found = task.metrics(scene)
+    np.testing.assert_allclose(found["velocity_error"], [0.5, 0.0])
+    np.testing.assert_allclose(found["yaw_error"], [0.5, 1.0])
+
+
+def test_narrow_draws_the_same_commands_from_a_share_of_their_ranges(twin):
+    task, ids = task_of("velocity", twin), np.arange(500)
+    whole, tenth = (t.command(None, ids, np.random.default_rng(0)) for t in (task, task.narrow(0.1)))
+    np.testing.assert_allclose(tenth, 0.1 * whole, atol=1e-12)
+    assert task.narrow(0.1).commands == task.commands  # the contract says what the policy is for in the end
