@@ -1,9 +1,14 @@
 """How well and how quickly policies learn: plain trainings of `gapless train`, judged on the course.
 
-    python -m bench.learn [--json] [--robot quadruped] [--residual] [--seeds 3] [--iterations N] [--threads 0]
+    python -m bench.learn [--json] [--task velocity] [--robot quadruped] [--seeds 3] [--out out/learn]
+    python -m bench.learn --preset none            # beside: without randomisation, with history, with a memory
+    python -m bench.learn --history 5
+    python -m bench.learn --lstm 64
 
-Each seed is trained from nothing and judged on 216 unseen randomised robots (biped: 54) with pushes, and on the nominal robot.
-The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, measured in the same process before training.
+Each seed is trained from nothing and judged on unseen robots of the preset `wide` with pushes (216 runs, biped 54), and on the
+nominal robot. Intervals (90 %) are drawn over seeds and runs. Finished seeds are kept in --out and not trained again.
+The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, measured in the same process before training;
+what physics, the network, the update and the rest take is measured in a few iterations of the same training.
 """
 
 from __future__ import annotations
@@ -13,23 +18,27 @@ import dataclasses
 import json
 import os
 import statistics
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from bench.raw_loop import compiled, states
 from gapless.learn import course
-from gapless.learn.learner import Progress
+from gapless.learn.environment import Environment
+from gapless.learn.learner import Learner, Progress
+from gapless.learn.presets import draw_from
 from gapless.learn.run import News, Run, train
 from gapless.learn.settings import settings_of
+from gapless.logs.disk import atomic
 from gapless.policy.folder import load
 from gapless.worlds import Worlds
 
-PUBLISHED = {"falls": 0.01, "velocity_error": 0.12, "yaw_error": 0.13}
-"""What the quadruped is to reach."""
+JUDGED = ("falls", "success", "velocity_error", "yaw_error")
+DRAWS = 1000  # of seeds and runs, for intervals
 
 
 def raw_speed(run: Run) -> float:
@@ -49,9 +58,35 @@ def raw_speed(run: Run) -> float:
     return best
 
 
-def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, float]:
-    """Train and judge."""
+def spent(run: Run, threads: int) -> dict[str, float]:
+    """Shares of the time of an iteration: physics, the network's inference, the update, and the rest."""
+    twin, task, belief = run.build()
+    learner = Learner(lambda rng, _: Environment(twin, task, run.settings.worlds, belief, rng, threads), run.settings, run.seed)
+    learner.iterate()
+    took = {"physics": 0.0, "inference": 0.0}
+
+    def timed(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*given: Any) -> Any:
+            began = time.perf_counter()
+            out = call(*given)
+            took[name] += time.perf_counter() - began
+            return out
+
+        return wrapped
+
+    learner.environment.worlds.step = timed("physics", learner.environment.worlds.step)  # type: ignore[method-assign]
+    learner.alg.act = timed("inference", learner.alg.act)
+    seen = [learner.iterate() for _ in range(4)]
+    whole = sum(p.collect + p.update for p in seen)
+    took["update"] = sum(p.update for p in seen)
+    took["rest"] = whole - sum(took.values())
+    return {f"{name}_share": t / whole for name, t in took.items()}
+
+
+def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any]:
+    """Train and judge; the errors of every run are kept beside the means."""
     raw = raw_speed(run)
+    parts = spent(run, threads)
     seen: list[Progress] = []
 
     def tell(news: News) -> None:
@@ -65,24 +100,40 @@ def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, flo
     train(run, folder, tell, threads=threads)
     minutes = (time.perf_counter() - began) / 60
     policy = load(folder)
-    twin, task, belief = run.build()
-    figures: dict[str, float] = {"seed": run.seed, "minutes": minutes}
-    for name, robots, draws in (("", belief, course.DRAWS), ("nominal_", None, 1)):
+    twin, task, _ = run.build()
+    figures: dict[str, Any] = {"seed": run.seed, "minutes": minutes}
+    for name, robots, draws in (("", draw_from("wide", twin), course.DRAWS), ("nominal_", None, 1)):
         rng = np.random.default_rng([1000 + run.seed, 3])
         result = course.run(
             twin, task, policy, robots, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset
         )
         summary = result.summary()
-        figures |= {name + k: summary[k] for k in ("falls", "success", "velocity_error", "yaw_error") if k in summary}
+        figures |= {name + k: summary[k] for k in JUDGED if k in summary}
+        each = {"falls": result.fell, "success": result.success}
+        each |= {"velocity_error": result.velocity_error, "yaw_error": result.yaw_error}
+        figures |= {f"{name}{k}_each": np.asarray(v, float).tolist() for k, v in each.items() if k in summary}
     collect, update = sum(p.collect for p in seen), sum(p.update for p in seen)
     steps = sum(p.steps for p in seen)
-    figures |= {
-        "steps": steps,
-        "steps_per_second": steps / (collect + update),
-        "ratio_to_raw": steps / (collect + update) / raw,
-        "collect_share": collect / (collect + update),
-    }
-    return figures
+    speed = steps / (collect + update)
+    return figures | {"steps": steps, "steps_per_second": speed, "ratio_to_raw": speed / raw, **parts}
+
+
+def summary(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean over seeds, the worst of them, and intervals over seeds and runs."""
+    rng, out = np.random.default_rng(0), {}
+    for k in results[0]:
+        if not k.endswith("_each"):
+            out[k] = statistics.mean(r[k] for r in results)
+            continue
+        name, each = k.removesuffix("_each"), [np.array(r[k]) for r in results]
+        drawn = [
+            np.mean([np.nanmean(rng.choice(each[i], len(each[i]))) for i in rng.integers(0, len(each), len(each))])
+            for _ in range(DRAWS)
+        ]
+        out[f"{name}_low"], out[f"{name}_high"] = np.percentile(drawn, (5, 95)).tolist()
+        best = min if name.endswith("success") else max
+        out[f"worst_{name}"] = best(r[name] for r in results)
+    return {**{k: v for k, v in out.items() if k != "seed"}, "seeds": len(results)}
 
 
 def main() -> None:
@@ -90,26 +141,37 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     parser.add_argument("--task", default="velocity")
     parser.add_argument("--robot", default="quadruped")
+    parser.add_argument("--kp", type=float, help="gains for a model that takes torque")
+    parser.add_argument("--kd", type=float)
+    parser.add_argument("--preset", default="wide", help="what worlds of the training are drawn from")
+    parser.add_argument("--history", type=int, default=1)
+    parser.add_argument("--lstm", type=int, default=0)
     parser.add_argument("--residual", action="store_true", help="the policy adds to an open-loop trot")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=0, help="0: as many as plain `gapless train` does")
     parser.add_argument("--threads", type=int, default=0)
-    options = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=Path("out/learn"))
+    given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     console = Console(stderr=True, highlight=False)
-    settings = settings_of(options.task, Run(options.task, options.robot).twin())
-    if options.iterations:
-        settings = dataclasses.replace(settings, iterations=options.iterations)
+    plain = Run(given.task, given.robot, given.preset, history=given.history, residual=given.residual, kp=given.kp, kd=given.kd)
+    settings = dataclasses.replace(settings_of(given.task, plain.twin()), recurrent=given.lstm)
+    if given.iterations:
+        settings = dataclasses.replace(settings, iterations=given.iterations)
+    words = [given.task, Path(given.robot).stem, given.preset, *(["residual"] if given.residual else [])]
+    words += [f"history{given.history}", f"lstm{given.lstm}", f"{settings.iterations}"]
     results = []
-    for seed in range(options.seeds):
-        with tempfile.TemporaryDirectory() as folder:
-            run = Run(options.task, options.robot, seed=seed, residual=options.residual, settings=settings)
-            results.append(one(run, Path(folder), options.threads, console))
-        print(", ".join(f"{k} {v:.4g}" for k, v in results[-1].items()))
-    mean = {k: statistics.mean(r[k] for r in results) for k in results[0] if k != "seed"}
-    worst = {f"worst_{k}": max(r[k] for r in results) for k in PUBLISHED if k in results[0]}
-    if options.json:
-        print(json.dumps({**mean, **worst, "seeds": options.seeds}))
+    for seed in range(given.seeds):
+        folder = given.out / "-".join([*words, str(seed)])
+        file = folder / "figures.json"
+        if not file.is_file():
+            figures = one(dataclasses.replace(plain, seed=seed, settings=settings), folder, given.threads, console)
+            with atomic(file) as part:
+                part.write_text(json.dumps(figures))
+        results.append(json.loads(file.read_text()))
+        print(", ".join(f"{k} {v:.4g}" for k, v in results[-1].items() if not k.endswith("_each")), flush=True)
+    if given.json:
+        print(json.dumps(summary(results)))
 
 
 if __name__ == "__main__":
