@@ -262,3 +262,37 @@ def test_terrain_that_does_not_exist_or_cannot_be_used_is_refused(flat):
     bare = Twin.build(spec, flat.mechanisms, flat.control_dt, "bare")
     with pytest.raises(BadInput, match="terrain takes the place of the floor, and the model has none"):
         on_terrain(bare, "rough", rng)
+
+
+WALLED = """
+<mujoco>
+  <worldbody>
+    <geom name="wall" type="plane" size="0 0 1" pos="3 0 0" euler="0 -90 0"/>
+    {floor}
+    <body name="base" pos="0 0 0.5"><freejoint/><geom size="0.1"/>
+      <body><joint name="hip"/><geom size="0.05" pos="0 0 -0.3"/></body></body>
+  </worldbody>
+  <contact><pair geom1="wall" geom2="floor"/></contact>
+  <actuator><position joint="hip" kp="10"/></actuator>
+</mujoco>
+"""
+
+
+def walled(tmp_path, floor):
+    (tmp_path / "walled.xml").write_text(WALLED.format(floor=floor))
+    return Twin.load(str(tmp_path / "walled.xml"))
+
+
+def test_the_level_plane_becomes_the_ground_and_others_no_longer_touch(tmp_path):
+    twin = on_terrain(walled(tmp_path, '<geom name="floor" type="plane" size="0 0 1"/>'), "rough", np.random.default_rng(0))
+    model = twin.model
+    assert model.geom("floor").type == mujoco.mjtGeom.mjGEOM_HFIELD
+    assert model.geom("wall").type == mujoco.mjtGeom.mjGEOM_PLANE
+    assert not model.geom("wall").contype and not model.geom("wall").conaffinity
+
+
+@pytest.mark.parametrize("inside", ['<body pos="0 0 -0.2">{}</body>', '<frame pos="0 0 -0.2">{}</frame>'])
+def test_a_floor_that_is_moved_by_a_body_or_frame_is_refused(tmp_path, inside):
+    twin = walled(tmp_path, inside.format('<geom name="floor" type="plane" size="0 0 1"/>'))
+    with pytest.raises(BadInput, match="directly in the worldbody"):
+        on_terrain(twin, "rough", np.random.default_rng(0))

@@ -64,6 +64,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_by_bit(tmp_path):
     assert other != whole
 
 
+def test_a_resumed_run_with_a_memory_equals_an_uninterrupted_one(tmp_path):
+    whole = curve(run_of(recurrent=4), tmp_path / "whole")
+    first = curve(run_of(recurrent=4), tmp_path / "parts", iterations=2)
+    assert first + curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == whole
+
+
+def test_a_run_stops_and_goes_on_only_where_a_checkpoint_is(tmp_path):
+    with pytest.raises(BadInput, match="every 2 iterations, not after 3"):
+        curve(run_of(), tmp_path, iterations=3)
+    with pytest.raises(BadInput, match="no checkpoint to go on from"):
+        curve(run_of(), tmp_path, resume=True)
+
+
 def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
     curve(run_of(), tmp_path)
     policy = load(tmp_path)

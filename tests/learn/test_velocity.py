@@ -10,6 +10,7 @@ from gapless.learn import mirror
 from gapless.learn.environment import Environment, contract_of
 from gapless.learn.legs import legs_of
 from gapless.learn.tasks import task_of
+from gapless.learn.tasks.velocity import leads
 from gapless.policy.act import targets
 from gapless.twin import Twin
 from tests.data import DATA
@@ -103,3 +104,17 @@ def test_narrow_draws_the_same_commands_from_a_share_of_their_ranges(twin):
     whole, tenth = (t.command(None, ids, np.random.default_rng(0)) for t in (task, task.narrow(0.1)))
     np.testing.assert_allclose(tenth, 0.1 * whole, atol=1e-12)
     assert task.narrow(0.1).commands == task.commands  # the contract says what the policy is for in the end
+
+
+@pytest.mark.parametrize(
+    ("feet", "lead"),
+    [
+        ([(0, 0.1), (0, -0.1)], (0.0, 0.5)),
+        ([(0.2, 0.1), (0.2, -0.1), (-0.2, 0.1), (-0.2, -0.1)], (0.0, 0.5, 0.5, 0.0)),
+        ([(0.3, 0.1), (0, 0.12), (-0.3, 0.1), (0.3, -0.1), (0, -0.12), (-0.3, -0.1)], (0.0, 0.5, 0.0, 0.5, 0.0, 0.5)),
+    ],
+    ids=["walk", "trot", "tripod"],
+)
+def test_neighbouring_feet_step_in_turn(twin, feet, lead):
+    home = np.array([(x, y, 0.0) for x, y in feet])
+    assert leads(dataclasses.replace(legs_of(twin), home=home)) == lead

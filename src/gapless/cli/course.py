@@ -109,7 +109,7 @@ def course(
         console.print(f"plotted into {out}", markup=False, highlight=False)
     if clip:
         network.reset()
-        record(clip, twin, task, network, drawn, np.random.default_rng([seed, 4]), contract=network.contract)
+        record(clip, twin, task, network, drawn, np.random.default_rng([seed, 4]), network.contract, network.reset)
         console.print(f"filmed into {clip}", markup=False, highlight=False)
 
 

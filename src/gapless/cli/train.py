@@ -81,7 +81,7 @@ def train(
         given = _run(task, robot, belief, preset, history, residual, kp, kd, terrain, seed, chosen)
     if given.task != task:
         raise _bad(f"{out}: the run there is of task {given.task}, not {task}")
-    if not resume and (out / "checkpoint.pt").exists():
+    if not resume and any((out / file).exists() for file in ("checkpoint.pt", "best.pt")):
         raise _bad(f"{out} holds a run already: go on with --resume, or name another folder with --out")
     console = Console(stderr=True)
     started, seen = time.perf_counter(), [0]
@@ -164,7 +164,7 @@ def _run(
     import dataclasses
 
     from gapless.learn.run import Run
-    from gapless.learn.settings import settings_of
+    from gapless.learn.settings import Settings, settings_of
 
     whole = {"iterations": 1, "worlds": 4, "recurrent": 1}
     for name, least in whole.items():
@@ -174,6 +174,8 @@ def _run(
         raise _bad(f"--rate must be between 0 and 1, not {chosen['rate']:g}")
     if seed < 0 or history < 1:
         raise _bad("--seed must not be negative" if seed < 0 else f"--history must be at least 1, not {history}")
+    if chosen["iterations"] is not None:  # what grows over a training grows at each checkpoint: a short one needs them too
+        chosen["every"] = max(1, min(Settings.every, chosen["iterations"] // 10))
     preset = preset or ("narrow" if belief else "wide")
     run = Run(task, robot, preset, str(belief.resolve()) if belief else "", seed, history, residual, kp, kd, terrain)
     settings = dataclasses.replace(settings_of(task, run.twin()), **{k: v for k, v in chosen.items() if v is not None})

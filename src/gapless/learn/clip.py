@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from gapless.learn import course
 from gapless.learn.task import Task
 from gapless.logs.disk import atomic
 from gapless.policy.contract import Contract
-from gapless.robots.draw import studio
+from gapless.robots.draw import PNG, png_chunk, png_header, png_rows, studio
 from gapless.twin import Belief, Twin
 from gapless.twin.space import Array
 
@@ -70,19 +69,14 @@ def write_apng(path: Path, pictures: list[NDArray[np.uint8]], delay: float) -> N
     delay: between two pictures [s].
     """
     height, width, _ = pictures[0].shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    out = [b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", header), _chunk(b"acTL", struct.pack(">II", len(pictures), 0))]
+    out = [PNG, png_header(pictures[0]), png_chunk(b"acTL", struct.pack(">II", len(pictures), 0))]
     number = 0
     for k, picture in enumerate(pictures):
         control = struct.pack(">IIIIIHHBB", number, width, height, 0, 0, round(1000 * delay), 1000, 0, 0)
-        packed = zlib.compress(np.insert(picture.reshape(height, width * 3), 0, 0, axis=1).tobytes(), 6)
-        out.append(_chunk(b"fcTL", control))
-        out.append(_chunk(b"IDAT", packed) if k == 0 else _chunk(b"fdAT", struct.pack(">I", number + 1) + packed))
+        out.append(png_chunk(b"fcTL", control))
+        rows = png_rows(picture)
+        out.append(png_chunk(b"IDAT", rows) if k == 0 else png_chunk(b"fdAT", struct.pack(">I", number + 1) + rows))
         number += 1 if k == 0 else 2
-    out.append(_chunk(b"IEND", b""))
+    out.append(png_chunk(b"IEND", b""))
     with atomic(path) as part:
         part.write_bytes(b"".join(out))
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

@@ -43,6 +43,7 @@ ARENA = 1 << 20
 RING = 0.7
 """Where the underside of a round foot is looked at besides its middle, in radii: what a slope of 45 degrees touches."""
 NAME = "gapless_ground"
+HIDDEN = 5  # group of geoms that viewers do not show at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +65,17 @@ class Ground:
             raise BadInput(
                 'terrain takes the place of the floor, and the model has none: add <geom type="plane" size="0 0 1"/>'
             )
-        for other in floors[1:]:  # it would be a lid on every pit
-            spec.delete(other)
+        floors.sort(key=lambda g: g.quat[1] ** 2 + g.quat[2] ** 2)  # level ones first
+        for other in floors[1:]:  # it would be a lid on every pit; contact pairs and sensors may name it
+            other.contype, other.conaffinity, other.group = 0, 0, HIDDEN
         rows, columns = self.heights.shape
         x, y = self.cell * (columns - 1) / 2, self.cell * (rows - 1) / 2
         low = float(self.heights.min())
         size = [x, y, max(float(np.ptp(self.heights)), 1e-6), DEPTH]
         spec.add_hfield(name=NAME, nrow=rows, ncol=columns, size=size, userdata=self.heights.ravel())
         floor = floors[0]
+        if floor.parent.name != "world" or floor.frame is not None:
+            raise BadInput("terrain takes the place of the floor, which must be directly in the worldbody and in no frame")
         floor.type, floor.hfieldname = mujoco.mjtGeom.mjGEOM_HFIELD, NAME
         floor.pos, floor.quat = [self.corner[0] + x, self.corner[1] + y, low], [1, 0, 0, 0]
         if 0 <= spec.memory < ARENA:
@@ -136,7 +140,10 @@ def on_terrain(twin: Twin, terrain: str, rng: np.random.Generator) -> Twin:
         return twin
     if base_joint(twin.model) is None:
         raise BadInput(f"{twin.name} has a fixed base, and terrain is for robots that move over it: use flat")
-    return twin.plus(make(terrain, rng))
+    found = twin.plus(make(terrain, rng))
+    # cameras look at the robot, and not at all of the ground
+    found.model.stat.extent, found.model.stat.center[:] = twin.model.stat.extent, twin.model.stat.center
+    return found
 
 
 def ground_of(twin: Twin) -> Ground | None:
@@ -162,12 +169,13 @@ def make(terrain: str, rng: np.random.Generator) -> Ground:
 
 
 def _tile(kind: str, hardness: float, cell: float, rng: np.random.Generator) -> Array:
-    """One tile with a level middle. Steps and slopes make a pyramid or a pit, level with the others at its rim."""
+    """One tile with a level middle, level with the others at its rim. Steps and slopes make a pyramid or a pit."""
     side, pad = round(TILE / cell), round(PAD / cell)
     across = np.abs(np.arange(side) - side // 2)
     away = np.maximum(across[:, None], across)  # cells from the middle
     if kind == "rough":
-        return ROUGH * hardness * _noise(side, cell, rng) * np.clip((away - pad) / pad, 0.0, 1.0)
+        fade = np.clip(np.minimum(away - pad, side // 2 - away) / pad, 0.0, 1.0)
+        return np.asarray(ROUGH * hardness * _noise(side, cell, rng) * fade)
     up, inwards = rng.choice((-1.0, 1.0)), side // 2 - away
     if kind == "slopes":
         return np.asarray(up * np.tan(SLOPE * hardness) * cell * np.minimum(inwards, side // 2 - pad))

@@ -105,6 +105,8 @@ class Learner:
             self._begin()
             self.alg.actor.reset()
             self.alg.critic.reset()
+            # the storage skips a memory that is empty, and would go on with that of the last chunk
+            self.alg.storage.saved_hidden_state_a = self.alg.storage.saved_hidden_state_c = None
         started = time.perf_counter()
         observation = self.env.get_observations()
         metrics: dict[str, float] = {}

@@ -161,6 +161,11 @@ def train(
 
     learner, best = Learner(make, settings, run.seed), _Best()
     if resume:
+        if not (folder / "checkpoint.pt").exists():
+            raise BadInput(
+                f"{folder}: there is no checkpoint to go on from (the first is after {settings.every} iterations); "
+                "start anew in another folder"
+            )
         state = read_checkpoint(folder / "checkpoint.pt")
         best = _Best(float(state.pop("best")), int(state.pop("best_iteration")))
         _fits(folder, learner.load, state)
@@ -171,6 +176,9 @@ def train(
             _fits(start, learner.start_from, read_checkpoint(start / "best.pt"))
         run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
+    if last % settings.every and last < settings.iterations:
+        raise BadInput(f"a run stops where its checkpoints are, every {settings.every} iterations, not after {last}")
+    progress: Progress | None = None
     try:
         with _events(folder) as write:
             while learner.iteration < last:
@@ -184,8 +192,9 @@ def train(
                 write(progress, held_out)
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
-        if learner.iteration:
-            _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+        if progress is not None:
+            held_out = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+            tell(News(progress, held_out, best.score, best.iteration))
         raise
     except Diverged:
         raise BadInput(

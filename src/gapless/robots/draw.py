@@ -56,6 +56,9 @@ def studio(
     fixed = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, camera)
     if fixed >= 0:
         view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, fixed
+    elif (model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).any():  # else a robot walks out of the picture
+        base = int(model.jnt_bodyid[np.argmax(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)])
+        view.type, view.trackbodyid = mujoco.mjtCamera.mjCAMERA_TRACKING, base
     option = mujoco.MjvOption()
     groups = model.geom_group[model.body_weldid[model.geom_bodyid] != 0]
     option.geomgroup[3:] = not (groups < 3).any()  # a robot of collision geoms only: show those
@@ -99,14 +102,7 @@ def _context_class() -> Any:
 
 def write_png(path: str | os.PathLike[str], pixels: np.ndarray) -> None:
     """Write an (height, width, 3) uint8 picture, all or nothing."""
-    height, width, _ = pixels.shape
-    rows = np.insert(pixels.reshape(height, width * 3), 0, 0, axis=1).tobytes()  # each row opens with filter 0, none
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits a channel, RGB
-    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 6)) + chunk(b"IEND", b"")
+    png = PNG + png_header(pixels) + png_chunk(b"IDAT", png_rows(pixels)) + png_chunk(b"IEND", b"")
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -115,3 +111,21 @@ def write_png(path: str | os.PathLike[str], pixels: np.ndarray) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise BadInput(f"cannot write {target}: {error.strerror}") from None
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def png_header(pixels: np.ndarray) -> bytes:
+    """The chunk that says how large a picture is: 8 bits a channel, RGB."""
+    height, width, _ = pixels.shape
+    return png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+
+
+def png_rows(pixels: np.ndarray) -> bytes:
+    """A picture's rows, packed; each opens with filter 0, none."""
+    return zlib.compress(np.insert(pixels.reshape(len(pixels), -1), 0, 0, axis=1).tobytes(), 6)
+
+
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

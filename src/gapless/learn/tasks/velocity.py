@@ -140,7 +140,7 @@ def _with_gait(task: Velocity, twin: Twin, legs: Legs) -> Episode:
 
 
 def leads(legs: Legs) -> tuple[float, ...]:
-    """Feet in two groups half a cycle apart: diagonal pairs where some feet are ahead of others, else left and right."""
-    x, y = legs.home[:, 0] - legs.home[:, 0].mean(), legs.home[:, 1]
-    side = x * y if np.ptp(x) > 0.1 else y
-    return tuple(np.where(side > 0, 0.0, 0.5).tolist())
+    """Feet in two groups half a cycle apart: each side in turn from the front, and the sides against each other."""
+    x, left = legs.home[:, 0], legs.home[:, 1] > 0
+    ahead = ((x > x[:, None] + 1e-6) & (left == left[:, None])).sum(axis=1)
+    return tuple(((ahead + ~left) % 2 * 0.5).tolist())
