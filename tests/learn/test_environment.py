@@ -1,7 +1,6 @@
 """Worlds that play a task: rewards, ends of episodes, commands, pushes, and what a task may do wrong."""
 
 import dataclasses
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -13,30 +12,12 @@ from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
 from gapless.policy.contract import Term
 from gapless.twin import Twin
+from tests.learn.upright import Upright
 
 
 @pytest.fixture(scope="module")
 def twin():
     return Twin.load("quadruped")
-
-
-class Upright:
-    """The smallest task, as the documentation shows it."""
-
-    episode = Episode(seconds=0.2)
-    commands = MappingProxyType({})
-
-    def terms(self, twin):
-        return joint_terms(twin)
-
-    def command(self, scene, ids, rng):
-        return np.zeros((len(ids), 0))
-
-    def reward(self, scene):
-        return {"upright": -scene.gravity[:, 2]}
-
-    def done(self, scene):
-        return scene.gravity[:, 2] > -0.5
 
 
 def make(twin, task=None, n=8, belief=None, seed=0, **options):

@@ -13,8 +13,8 @@ from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import Settings
-from gapless.learn.task import Episode, joint_terms
 from gapless.policy.folder import load
+from tests.learn.upright import Upright
 
 SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
 
@@ -181,21 +181,6 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
 
 
 def test_a_task_of_ones_own_takes_the_place_of_a_named_one(tmp_path):
-    class Upright:
-        episode, commands = Episode(seconds=2.0), {}
-
-        def terms(self, twin):
-            return joint_terms(twin)
-
-        def command(self, scene, ids, rng):
-            return np.zeros((len(ids), 0))
-
-        def reward(self, scene):
-            return {"upright": -scene.gravity[:, 2]}
-
-        def done(self, scene):
-            return scene.gravity[:, 2] > -0.5
-
     seen = []
     run = dataclasses.replace(run_of(iterations=2), task="upright")
     train(run, tmp_path, seen.append, threads=1, task=Upright())
