@@ -28,7 +28,7 @@ def test_a_structure_that_the_model_lacks_is_found_and_installed(rung, add, name
     found = fit(Twin.load("bench", add=[Friction(full=True)]), [log])
     climbed = {r.name for r in found.ladder if r.climbed}
     assert rung in climbed
-    assert not climbed & {r for r, _ in RUNGS[5:] if r != rung}  # nor another structure; friction with load may take up crumbs
+    assert not climbed & {r for r, _ in RUNGS[2:] if r != rung}
     assert found.values[found.twin.space.names.index(name)] == pytest.approx(truth, rel=0.15)
     assert np.degrees(found.heldout.fit) < 0.04
     found.twin.save(tmp_path / "twin.xml", found.values)

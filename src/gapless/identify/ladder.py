@@ -115,8 +115,9 @@ def climb(problems: Sequence[Problem], teams: Sequence[list[int]], tick: Tick = 
         waiting = [w for w in waiting if w != PLAIN]
         now = _sound(now, kept, remember)
         plain = now.chosen
+        chances = len(waiting)  # rungs that are given up on the way have had theirs
         while waiting:
-            now, waiting = _best_of(now, waiting, kept, tick, remember)
+            now, waiting = _best_of(now, waiting, kept, tick, remember, chances)
         if now.chosen != plain:
             now = _own(now, kept, tick, remember)
         now = _stated(now, kept, remember)
@@ -128,9 +129,17 @@ def climb(problems: Sequence[Problem], teams: Sequence[list[int]], tick: Tick = 
 
 
 def _best_of(
-    now: Climb, waiting: Sequence[tuple[str, tuple[str, ...]]], kept: NDArray[np.bool_], tick: Tick, remember: Remember
+    now: Climb,
+    waiting: Sequence[tuple[str, tuple[str, ...]]],
+    kept: NDArray[np.bool_],
+    tick: Tick,
+    remember: Remember,
+    chances: int = 1,
 ) -> tuple[Climb, list[tuple[str, tuple[str, ...]]]]:
-    """Try rungs, climb the best if it truly helps; what is still worth trying then, which is nothing if none helped."""
+    """Try rungs, climb the best if it truly helps; what is still worth trying then, which is nothing if none helped.
+
+    chances: how many rungs were tried in all, of which the best may be good by luck.
+    """
     tried = []
     for name, extra in waiting:
         begin = [
@@ -141,8 +150,7 @@ def _best_of(
         tried.append((gain_of(now.errors, after), name, extra, found, after))
         tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
     tried.sort(key=lambda t: -t[0][0])
-    # the best of several is good by luck too: the largest of k errors is about sqrt(2 ln k) of them
-    luck = max(1.0, float(np.sqrt(2 * np.log(len(tried)))))
+    luck = max(1.0, float(np.sqrt(2 * np.log(chances))))  # the largest of k errors is about so many of them
     good = [t for t in tried if t[0][0] > max(luck * t[0][1], _least(t[2])) and _there(now, t[3], t[2])]
     if now.chosen and not good:
         return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
