@@ -147,17 +147,15 @@ def train(
     import torch
 
     from gapless.learn.learner import Diverged, Learner
+    from gapless.policy import folder as policies
 
     torch.set_num_threads(1)  # such small networks lose by sharing, and the sums stay the same on any machine
     folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
 
     def make(rng: np.random.Generator, hardness: float) -> Environment:
-        asked, drawn = task, belief
-        if settings.widen:
-            asked = task.narrow(hardness) if hasattr(task, "narrow") else task
-            drawn = belief.narrow(hardness) if belief is not None else None
-        return Environment(twin, asked, settings.worlds, drawn, rng, threads)
+        drawn = belief.narrow(hardness) if settings.widen and belief is not None else belief
+        return Environment(twin, task, settings.worlds, drawn, rng, threads)
 
     learner, best = Learner(make, settings, run.seed), _Best()
     if resume:
@@ -171,7 +169,8 @@ def train(
         _fits(folder, learner.load, state)
     else:
         if start is not None:
-            if load_run(start).residual != run.residual:  # the networks are of the same size, but not what they say
+            given = policies.load(start).contract.action.reference
+            if (given is None) != (task.episode.reference is None):  # networks of the same size that mean something else
                 raise BadInput(f"{start}: only one of its policy and this run adds to a gait; both need --residual, or neither")
             _fits(start, learner.start_from, read_checkpoint(start / "best.pt"))
         run.save(folder)

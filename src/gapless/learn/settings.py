@@ -34,8 +34,7 @@ class Settings:
     """Cells of an LSTM before the network; 0 for none. A recurrent policy learns without mirrored batches."""
     mirror: bool = True
     widen: bool = False
-    """Whether worlds start near the middle of what they are drawn from, and commands near zero where the task can narrow them;
-    both reach their ends half-way through."""
+    """Whether worlds start near the middle of what they are drawn from; half-way through they reach its ends."""
     every: int = 50
     """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
 

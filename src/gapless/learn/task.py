@@ -64,7 +64,6 @@ class Task(Protocol):
 
     - `success(scene)`, bool (n,): whether the task is being done well; the course asks.
     - `metrics(scene)`, (n,) by name: what to watch while it is learned, such as tracking errors in their own units.
-    - `narrow(share)`: the same task with commands from this share of their ranges, for settings that widen.
     """
 
     @property

@@ -44,10 +44,12 @@ class Velocity:
     duty: float = 0.5
     """Share of a cycle that a foot stands."""
     history: int = 1
+    step: float = 1.0
+    """Weight of keeping step with the clock."""
+    still: float = 0.1
+    """Share of commands that are to stand still."""
     odometry: bool = True
     """Whether the policy sees the velocity that its legs suggest."""
-    share: float = 1.0
-    """Of the commands' ranges that is asked for."""
     episode: Episode = field(default_factory=lambda: Episode(push=0.8))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
@@ -60,17 +62,14 @@ class Velocity:
         )
 
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
-        low, high = np.array(list(self.commands.values())).T * self.share
+        low, high = np.array(list(self.commands.values())).T
         drawn = rng.uniform(low, high, (len(ids), 3))
         # what falls most is backwards with sideways or turning: draw that more often
         backwards = rng.random(len(ids)) < 0.2
         drawn[backwards, 0] = rng.uniform(low[0], 0.0, int(backwards.sum()))
         drawn[rng.random(drawn.shape) < 0.25] = 0.0
-        drawn[rng.random(len(ids)) < 0.1] = 0.0
+        drawn[rng.random(len(ids)) < self.still] = 0.0
         return drawn
-
-    def narrow(self, share: float) -> Velocity:
-        return dataclasses.replace(self, share=share)
 
     def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
         """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
@@ -98,8 +97,8 @@ class Velocity:
         return {
             "velocity": 2.0 * np.exp(-(error**2) / 0.1) - error,
             "yaw": 1.2 * np.exp(-(turn**2) / 0.15) - 0.6 * turn,
-            "gait": (scene.contact == (swing == 0.0)).sum(axis=1) / legs,
-            "swing": 1.5 * np.exp(-(((self.clearance * swing - lifted) / 0.03) ** 2)).sum(axis=1) / legs,
+            "gait": self.step * (scene.contact == (swing == 0.0)).sum(axis=1) / legs,
+            "swing": 1.5 * self.step * np.exp(-(((self.clearance * swing - lifted) / 0.03) ** 2)).sum(axis=1) / legs,
             "alive": np.full(scene.n, 0.3),
             "vertical": -1.0 * scene.velocity[:, 2] ** 2,
             "tilt": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1) - 0.05 * (scene.turn[:, :2] ** 2).sum(axis=1),
@@ -119,12 +118,14 @@ class Velocity:
 def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocity:
     """The task for a robot: its gait from where its feet are; bad input for a robot without feet.
 
-    With `residual` the policy adds to an open-loop gait on the spot instead of making it up.
+    With `residual` the policy adds to an open-loop gait on the spot instead of making it up. On two legs it always does: one
+    that has to find out about steps finds out first that to stand still is safe.
     """
     legs = legs_of(twin)
     lead = leads(legs)
+    residual = residual or len(legs) == 2
     if len(legs) == 2:
-        task = Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, episode=Episode(push=0.5))
+        task = Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, step=3.0, still=0.25, episode=Episode(push=0.5))
     else:
         task = Velocity(lead=lead, history=history, frequency=2.75 if residual else 2.5)
     return dataclasses.replace(task, episode=_with_gait(task, twin, legs)) if residual else task
