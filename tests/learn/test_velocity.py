@@ -123,3 +123,22 @@ def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_
 def test_neighbouring_feet_step_in_turn(twin, feet, lead):
     home = np.array([(x, y, 0.0) for x, y in feet])
     assert leads(dataclasses.replace(legs_of(twin), home=home)) == lead
+
+
+def test_a_biped_that_is_told_to_stand_and_is_kicked_takes_steps():
+    twin = Twin.load("biped")
+    task = task_of("velocity", twin)
+    quiet = dataclasses.replace(task.episode, start_q=0.0, start_dq=0.0)
+    task = dataclasses.replace(task, still=1.0, episode=quiet)
+    environment = Environment(twin, task, 2, None, np.random.default_rng(0), threads=1)
+    environment.hardness = 0.0  # no kicks but this one
+    environment.reset()
+    walked = []
+    for period in range(75):
+        if period == 50:
+            environment.worlds.push(np.array([[0.5, 0.0, 0.0]]), np.array([1]))
+        environment.step(np.zeros((2, 12)))
+        walked.append(task.swing(environment.scene)[1])
+    assert not np.array(walked)[:, 0].any()
+    assert not np.array(walked)[:50, 1].any()
+    assert np.array(walked)[55:, 1].all()

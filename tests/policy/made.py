@@ -48,11 +48,11 @@ def contract(observed: tuple[Term, ...] | None = None, action: Action | None = N
     )
 
 
-def residual(**changes: Any) -> Contract:
+def residual(observed: tuple[Term, ...] | None = None, **changes: Any) -> Contract:
     """A contract whose action is added to a gait of eight rows, while vx or vy is asked for."""
     table = np.random.default_rng(8).uniform(-0.5, 0.5, (8, 12))
     given = {"frequency": 2.5, "table": tuple(map(tuple, table.tolist())), "commands": ("vx", "vy")} | changes
-    return contract(action=Action("position", JOINTS, 0.25, DEFAULT, reference=Reference(**given)))
+    return contract(observed, Action("position", JOINTS, 0.25, DEFAULT, reference=Reference(**given)))
 
 
 def frame(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

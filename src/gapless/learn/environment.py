@@ -18,6 +18,7 @@ from gapless.learn.task import Task
 from gapless.policy import act
 from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Robot, Source, Term, Timing
 from gapless.policy.observe import Observer
+from gapless.policy.wake import Wake
 from gapless.robots import RobotModel
 from gapless.twin import Belief, Space, Twin
 from gapless.twin.mechanism import Drive, drive_signal
@@ -88,6 +89,7 @@ class Environment:
         self.scene = Scene(twin, self.worlds, len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
         self._estimate = Estimator(twin, self.contract)
+        self._wake = Wake(self.contract, n)
         plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
         self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
         self._controls = [int(twin.model.actuator_ctrladr[twin.drives[c].actuator]) for c in self._columns]
@@ -118,7 +120,7 @@ class Environment:
         """Advance every world by one control period under actions of shape (n, actions)."""
         scene = self.scene
         scene.last_action, scene.action = scene.action, np.array(action, float)
-        self._command[:, self._controls] = act.targets(self.contract, scene.action, time=scene.time, command=scene.command)
+        self._command[:, self._controls] = act.targets(self.contract, scene.action, time=scene.time, command=scene.asked)
         self._push()
         self.worlds.step(self._command)
         scene.advance()
@@ -177,6 +179,7 @@ class Environment:
         which[ids] = True
         self._observer.reset(which)
         self._truth.reset(which)
+        self._wake.reset(which)
         scene.time[ids] = 0.0
         scene.action[ids] = scene.last_action[ids] = 0.0
         self._until[ids] = episode.seconds
@@ -223,10 +226,11 @@ class Environment:
         estimated = self._estimate(readings)
         readings = {**readings, **estimated, "q": readings["q"][:, order], "dq": readings["dq"][:, order]}
         others = {k: v for k, v in readings.items() if k not in true}
+        scene.asked = self._wake(scene.command, readings)
         return {
-            "policy": self._observer(readings, scene.command, scene.action),
+            "policy": self._observer(readings, scene.asked, scene.action),
             "critic": np.concatenate(
-                [self._truth({**others, **true}, scene.command, scene.action), *self._privileged()], axis=1, dtype=np.float32
+                [self._truth({**others, **true}, scene.asked, scene.action), *self._privileged()], axis=1, dtype=np.float32
             ),
         }
 

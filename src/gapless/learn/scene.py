@@ -32,6 +32,8 @@ class Scene:
     def __init__(self, twin: Twin, worlds: Worlds, columns: int, actions: int):
         self.twin, self.n, self.dt = twin, worlds.n, twin.control_dt
         self.command: Array = np.zeros((self.n, columns))
+        self.asked: Array = self.command
+        """The command as the policy saw it: to walk on the spot where the robot was pushed and its contract says so."""
         self.action: Array = np.zeros((self.n, actions))
         """What the policy put out last."""
         self.last_action: Array = np.zeros((self.n, actions))

@@ -30,6 +30,7 @@ class Settings:
     rate: float = 1e-3
     most_rate: float = 3e-3
     hidden: tuple[int, ...] = (128, 128)
+    activation: str = "elu"
     recurrent: int = 0
     """Cells of an LSTM before the network; 0 for none. A recurrent policy learns without mirrored batches."""
     mirror: bool = True
@@ -44,7 +45,7 @@ class Settings:
         net = {
             "class_name": "RNNModel" if self.recurrent else "MLPModel",
             "hidden_dims": list(self.hidden),
-            "activation": "elu",
+            "activation": self.activation,
             "obs_normalization": True,
             **memory,
         }
@@ -80,5 +81,5 @@ def settings_of(task: str, twin: Twin) -> Settings:
         return Settings(worlds=128, iterations=small[task])
     legs = find_legs(twin)
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
-        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
+        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, activation="lrelu", widen=True)
     return Settings()

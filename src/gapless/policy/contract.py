@@ -149,9 +149,13 @@ class Reference:
     """In the action's unit. Shape: (rows, driven joints)."""
     commands: tuple[str, ...] = ()
     """Those that are zero when the robot stands; all unless given."""
+    wake: float | None = None
+    """Speed over ground at which a robot that is told to stand walks on the spot (see `Wake`); never unless given [m/s]."""
 
     def __post_init__(self) -> None:
         checks.put(self, "frequency", checks.number(self.frequency, "action.reference.frequency", low=0.0))
+        if self.wake is not None:
+            checks.put(self, "wake", checks.number(self.wake, "action.reference.wake", low=0.0))
         checks.put(self, "table", checks.rows(self.table, "action.reference.table", MOST_ROWS))
         checks.put(self, "commands", checks.names(self.commands, "action.reference.commands"))
 
@@ -345,6 +349,9 @@ class Contract:
         for command in self.action.reference.commands if self.action.reference else ():
             if command not in self.commands:
                 raise unknown("command in action.reference", command, self.commands)
+        wakes = self.action.reference is not None and self.action.reference.wake is not None
+        if wakes and not any(t.kind == "velocity" for t in self.observation.terms):
+            raise BadInput("action.reference.wake: the gait wakes by a velocity that is no term of the observation")
         for term in self.observation.terms:
             self._check(term)
 

@@ -26,6 +26,8 @@ FALL_TILT = 0.5
 """Cosine of the largest lean: 60 degrees."""
 FALL_HEIGHT = 0.5
 """Of the height at home."""
+WAKE = 0.2
+"""Speed from which on two legs take steps, told to stand or not: what ankles hold is little more [m/s]."""
 ROWS = 32
 """Of a reference gait; even, so that it is its own mirror image half a cycle later."""
 
@@ -73,7 +75,7 @@ class Velocity:
 
     def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
         """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
-        moving = (scene.command != 0).any(axis=1)
+        moving = (scene.asked != 0).any(axis=1)
         return self.lifted(scene.time * self.frequency) * moving[:, None], moving
 
     def lifted(self, cycles: Array) -> Array:
@@ -137,7 +139,7 @@ def _with_gait(task: Velocity, twin: Twin, legs: Legs) -> Episode:
         raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
     joints = lift(twin, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
     table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read
-    return dataclasses.replace(task.episode, reference=Reference(task.frequency, table))
+    return dataclasses.replace(task.episode, reference=Reference(task.frequency, table, wake=WAKE if len(legs) == 2 else None))
 
 
 def leads(legs: Legs) -> tuple[float, ...]:
