@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,6 @@ ROUNDS = 4  # steps of every finalist, at most: cheap beside the slopes of all t
 OUTLIER = 5.0  # floors, or times 1.5 of what is typical of a worse fit (of a normal distribution: its standard deviation)
 HOPELESS = 4.0  # times enough: tolerances that leave as much will not explain it with better slopes either
 SHARES = (1.0, 0.5, 0.2)  # of a step of the tolerances that are tried
-IDLE = 0.1  # floors (root mean square) that a number within its tolerance moves: slopes of less are not taken again
 DONE = 1.05  # times what is left after a step: less progress ends a fit
 
 
@@ -53,7 +52,7 @@ def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fi
 def relinearised(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
     contest, fit = settled(contest, fit)
-    return linearised(contest, fit, contest.coupled, set(contest.idle(IDLE)) - set(contest.numbers(fit.causes)))
+    return linearised(contest, fit, contest.coupled)
 
 
 def settled(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
@@ -66,14 +65,12 @@ def _outlier(contest: Contest, fit: Fit) -> float:
     return contest.loose * OUTLIER * max(1.0, 1.5 * float(np.median(np.abs(fit.residual))))
 
 
-def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_], known: Collection[int] = ()) -> tuple[Contest, Fit]:
-    """The same with slopes taken where the fit is, but for variables whose slopes are known well enough."""
+def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[Contest, Fit]:
+    """The same with slopes taken where the fit is."""
     arena = contest.arena(fit.causes) or ""
-    common = [i for i in range(len(contest.variables)) if contest.has("", i) and i not in known]
-    own = [i for i in range(len(contest.variables)) if contest.has(arena, i) and not contest.has("", i)]
+    common = [i for i in range(len(contest.variables)) if contest.has("", i)]
+    own = [i for i in range(len(contest.variables)) if contest.has(arena, i) and i not in common]
     slopes = np.zeros((len(fit.residual), len(contest.variables)))
-    if known:
-        slopes[:, list(known)] = contest.slopes[:, list(known)]
     # what a rival model shares with the twin has much the same slopes there, and costs less
     there = fit.residual if not arena else contest.errors([("", fit.x)])[0]
     slopes[:, common] = contest.slopes_of([("", fit.x, there, common)], affects)[0]

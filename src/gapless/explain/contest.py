@@ -91,11 +91,6 @@ class Contest:
         """Whether a cause can show at all: contact needs something that touches, a payload a base that is not held."""
         return not cause.startswith(("contact.", "inertia.payload")) or bool(self.slopes[:, self.causes[cause]].any())
 
-    def idle(self, floors: float) -> list[int]:
-        """Variables of the twin as given that move less than so many floors (root mean square) within their tolerances."""
-        most = np.maximum(*np.abs(self.box)) * np.sqrt((self.slopes**2).mean(axis=0))
-        return [int(i) for i in np.flatnonzero((most < floors) & self.present(""))]
-
     def numbers(self, causes: Sequence[str]) -> list[int]:
         """The variables of some causes."""
         return [i for c in causes for i in self.causes[c]]
