@@ -15,12 +15,14 @@ from gapless.twin import Twin
 @pytest.mark.parametrize("robot", ["quadruped", "biped"])
 def test_the_mirrored_robot_goes_the_mirrored_way(robot):
     twin = Twin.load(robot)
-    environment = Environment(twin, task_of("velocity", twin, 2), 2, None, np.random.default_rng(0), threads=1)
+    task = task_of("velocity", twin, 2)
+    environment = Environment(twin, task, 2, None, np.random.default_rng(0), threads=1)
     environment.reset()
     policy, critic, action = environment.mirror()
     worlds, scene = environment.worlds, environment.scene
     rng = np.random.default_rng(1)
-    # world 1 starts as the mirror image of world 0, in state and command
+    # world 1 starts as the mirror image of world 0, in state and command, and half a cycle later where there is a gait
+    scene.time[1] = 0.5 / task.frequency
     qpos, qvel = worlds.qpos[0].copy(), worlds.qvel[0].copy()
     qpos[4:7] = 0.02, 0.03, 0.01
     qpos[3:7] /= np.linalg.norm(qpos[3:7])

@@ -169,10 +169,11 @@ def train(
         _fits(folder, learner.load, state)
     else:
         if start is not None:
+            state = read_checkpoint(start / "best.pt")
             given = policies.load(start).contract.action.reference
             if (given is None) != (task.episode.reference is None):  # networks of the same size that mean something else
                 raise BadInput(f"{start}: only one of its policy and this run adds to a gait; both need --residual, or neither")
-            _fits(start, learner.start_from, read_checkpoint(start / "best.pt"))
+            _fits(start, learner.start_from, state)
         run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
     if last % settings.every and last < settings.iterations:
