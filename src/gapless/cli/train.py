@@ -56,7 +56,8 @@ def train(
         rate: Learning rate at first.
         history: Frames of the sensors that the policy sees.
         lstm: Cells of a memory; 0 for none.
-        residual: Let the policy add to an open-loop trot on the spot instead of making up its own gait (velocity only).
+        residual: Let the policy add to an open-loop gait on the spot instead of making up its own (velocity only; always on
+            two legs).
         kp: Proportional gain of all drives [Nm/rad], for a model that takes torque.
         kd: Derivative gain of all drives [Nms/rad].
         terrain: What the robots learn on; its hardness grows over the first half.
