@@ -7,7 +7,7 @@ from gapless.errors import BadInput
 from gapless.explain import Explanation, explain
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction
+from gapless.twin.mechanisms import Flex, Friction
 from gapless.worlds.motion import plan
 from gapless.worlds.standin import Spec, StandIn, record
 
@@ -60,6 +60,16 @@ def test_a_robot_within_its_tolerances_has_no_gap() -> None:
 def test_play_that_the_twin_lacks_is_named() -> None:
     found = explain(twin_of(), [log_of(13, add={"backlash": {"joints": "*", "width": 0.04}})])
     assert found.mechanisms[0].name == "backlash.width"
+
+
+def test_a_soft_gear_is_named_with_its_stiffness_where_the_twin_has_one() -> None:
+    found = explain(
+        Twin.load("bench", add=[Friction(full=True), Flex(stiffness=40.0, damping=0.05)]),
+        [log_of(14, add={"flex": {"stiffness": 12.0, "damping": 0.05}})],
+    )
+    first = found.mechanisms[0]
+    assert first.name == "flex.stiffness"
+    assert first.parameters["flex.stiffness/servo"].value == pytest.approx(12.0, rel=0.1)
 
 
 def test_what_mechanisms_cost_the_task_is_ranked_beside(stiff: Explanation) -> None:
