@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rsl_rl.algorithms import PPO
-from rsl_rl.storage import RolloutStorage
 
 from gapless.learn.environment import Environment
-from gapless.learn.mirror import Mirror
 from gapless.learn.settings import Settings
+from gapless.learn.update import SideBySide
 from gapless.learn.vecenv import TorchEnvironment
 
 LEAST_RATE = 1e-5
@@ -73,11 +71,8 @@ class Learner:
         self._make = make
         self._begin()
         with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
-            self.alg = PPO.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
-        mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
-        if mirrors is not None:
-            self.alg.symmetry = _Mirrored(*mirrors)
-        self.mirrored = mirrors is not None
+            self.alg = SideBySide.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
+        self.alg.mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
         self._still = 0
         self.alg.train_mode()
 
@@ -204,35 +199,3 @@ class Deterministic:
         with torch.inference_mode():
             for state in self._state:
                 state[:, torch.from_numpy(which)] = 0.0
-
-
-class _Mirrored:
-    """Every minibatch together with its left-right mirror image, in the place of rsl-rl-lib's own symmetry extension.
-
-    That one also runs the actor once more to log how symmetric it is, which costs a tenth of the update.
-    """
-
-    use_mirror_loss = False
-
-    def __init__(self, policy: Mirror, critic: Mirror, action: Mirror):
-        self._groups = {"policy": _pair(policy), "critic": _pair(critic)}
-        self._action = _pair(action)
-
-    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
-        with torch.no_grad():
-            observations = batch.observations
-            mirrored = observations.clone(recurse=False)
-            for group, (index, sign) in self._groups.items():
-                mirrored[group] = observations[group][:, index] * sign
-            batch.observations = torch.cat([observations, mirrored])
-            index, sign = self._action
-            batch.actions = torch.cat([batch.actions, batch.actions[:, index] * sign])
-            for name in ("old_actions_log_prob", "values", "advantages", "returns"):
-                setattr(batch, name, getattr(batch, name).repeat(2, 1))
-
-    def compute_loss(self, *_: object) -> torch.Tensor:
-        return torch.zeros(())
-
-
-def _pair(mirror: Mirror) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.from_numpy(mirror.index), torch.from_numpy(mirror.sign.astype(np.float32))

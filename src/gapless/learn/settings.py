@@ -30,7 +30,6 @@ class Settings:
     rate: float = 1e-3
     most_rate: float = 3e-3
     hidden: tuple[int, ...] = (128, 128)
-    activation: str = "elu"
     recurrent: int = 0
     """Cells of an LSTM before the network; 0 for none. A recurrent policy learns without mirrored batches."""
     mirror: bool = True
@@ -45,7 +44,7 @@ class Settings:
         net = {
             "class_name": "RNNModel" if self.recurrent else "MLPModel",
             "hidden_dims": list(self.hidden),
-            "activation": self.activation,
+            "activation": "lrelu",
             "obs_normalization": True,
             **memory,
         }
@@ -55,7 +54,7 @@ class Settings:
             "actor": {**net, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": self.std}},
             "critic": dict(net),
             "algorithm": {
-                "class_name": "PPO",
+                "class_name": "gapless.learn.update:SideBySide",
                 "num_learning_epochs": self.epochs,
                 "num_mini_batches": self.minibatches,
                 "clip_param": self.clip,
@@ -76,10 +75,10 @@ def settings_of(task: str, twin: Twin) -> Settings:
     """Settings that work for a task and robots of its class."""
     small = {"swing": 100, "drive": 100, "stand": 150}
     if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
-        return Settings(iterations=450, gamma=0.9, lam=0.9, kl=0.03, std=0.5)
+        return Settings(iterations=500, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
     if task in small:
         return Settings(worlds=128, iterations=small[task])
     legs = find_legs(twin)
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
-        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, activation="lrelu", widen=True)
+        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
     return Settings()
