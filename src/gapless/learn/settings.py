@@ -73,9 +73,9 @@ class Settings:
 
 def settings_of(task: str, twin: Twin) -> Settings:
     """Settings that work for a task and robots of its class."""
-    small = {"swing": 100, "drive": 100, "stand": 150}
+    small = {"swing": 100, "drive": 200, "stand": 150}
     if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
-        return Settings(iterations=500, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
+        return Settings(iterations=400, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
     if task in small:
         return Settings(worlds=128, iterations=small[task])
     legs = find_legs(twin)
