@@ -2,12 +2,12 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.extensions import Symmetry
 
+from bench.update import with_image
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Learner
 from gapless.learn.run import Run
@@ -20,23 +20,6 @@ def learner_of(**changes):
     twin, task, belief = Run("velocity", "quadruped").build()
     settings = dataclasses.replace(SMALL, **changes)
     return Learner(lambda rng, hardness: Environment(twin, task, settings.worlds, belief, rng, 1), settings, 3)
-
-
-def with_image(mirrors):
-    """A robot's left-right symmetry as rsl-rl-lib asks for it."""
-
-    def image(values, mirror):
-        return values[:, mirror.index] * torch.from_numpy(mirror.sign.astype(np.float32))
-
-    def augment(env, obs, actions):
-        if obs is not None:
-            there = obs.clone()
-            for group, mirror in zip(("policy", "critic"), mirrors, strict=False):
-                there[group] = image(obs[group], mirror)
-            obs = torch.cat([obs, there])
-        return obs, None if actions is None else torch.cat([actions, image(actions, mirrors[2])])
-
-    return augment
 
 
 @pytest.mark.parametrize("mirror", [True, False])

@@ -48,7 +48,7 @@ class Contest:
     """The variables of a twin and its rivals, with their tolerance boxes, and the slopes at the nominal model."""
 
     arenas: Mapping[str, Physics]
-    """By the cause that needs a model of its own (backlash, flex); "" for the twin as given."""
+    """By the cause that needs a model of its own (backlash); "" for the twin as given."""
     variables: tuple[Parameter, ...]
     floor: Array
     """What is left of each column for a twin within its tolerances [rad]."""
