@@ -3,10 +3,12 @@
     python -m bench.learn [--json] [--task velocity] [--robot quadruped] [--seeds 3] [--out out/learn]
     python -m bench.learn --preset none            # beside: without randomisation, with history, with a memory
     python -m bench.learn --history 5
-    python -m bench.learn --lstm 64
+    python -m bench.learn --lstm 64                # learns without mirrored batches; so does --no-mirror
+    python -m bench.learn --slow 0.3               # commands that grow from 0.3 of their ranges
 
 Each seed is trained from nothing and judged on unseen robots of the preset `wide` with pushes (216 runs, biped 54), and on the
-nominal robot. Intervals (90 %) are drawn over seeds and runs. Finished seeds are kept in --out and not trained again.
+nominal robot. Intervals (90 %) are drawn over seeds and runs. Finished seeds are kept in --out and not trained again. Where
+those of a plain training of the same length are there too, the difference to them is shown: on the same robots, run by run.
 The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, timed at each checkpoint of the training (which
 is not charged for it); what physics, the network, the update and the rest take is measured in a few iterations before.
 """
@@ -118,7 +120,7 @@ def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any
         )
         summary = result.summary()
         figures |= {name + k: summary[k] for k in JUDGED if k in summary}
-        each = {"falls": result.fell, "success": result.success}
+        each: dict[str, Any] = {"falls": result.fell, "success": result.success}
         each |= {"velocity_error": result.velocity_error, "yaw_error": result.yaw_error}
         figures |= {f"{name}{k}_each": np.asarray(v, float).tolist() for k, v in each.items() if k in summary}
     collect, update = sum(p.collect for p in seen), sum(p.update for p in seen)
@@ -135,14 +137,31 @@ def summary(results: list[dict[str, Any]]) -> dict[str, float]:
             out[k] = statistics.mean(r[k] for r in results)
             continue
         name, each = k.removesuffix("_each"), [np.array(r[k]) for r in results]
-        drawn = [
-            np.mean([np.nanmean(rng.choice(each[i], len(each[i]))) for i in rng.integers(0, len(each), len(each))])
-            for _ in range(DRAWS)
-        ]
-        out[f"{name}_low"], out[f"{name}_high"] = np.percentile(drawn, (5, 95)).tolist()
+        out[f"{name}_low"], out[f"{name}_high"] = _interval(each, rng)
         best = min if name.endswith("success") else max
         out[f"worst_{name}"] = best(r[name] for r in results)
     return {**{k: v for k, v in out.items() if k != "seed"}, "seeds": len(results)}
+
+
+def difference(results: list[dict[str, Any]], plain: list[dict[str, Any]]) -> dict[str, float]:
+    """How much more each error is than with plain settings, with intervals over seeds and runs; each seed has its robots."""
+    rng, out = np.random.default_rng(0), {}
+    for k in (k for k in results[0] if k.endswith("_each")):
+        each = [np.array(a[k]) - np.array(b[k]) for a, b in zip(results, plain, strict=True)]
+        name = f"{k.removesuffix('_each')}_difference"
+        out[name] = float(np.mean([np.nanmean(e) for e in each]))
+        out[f"{name}_low"], out[f"{name}_high"] = _interval(each, rng)
+    return out
+
+
+def _interval(each: list[Any], rng: np.random.Generator) -> tuple[float, float]:
+    """Of the mean over seeds of the mean over runs."""
+    drawn = [
+        np.mean([np.nanmean(rng.choice(each[i], len(each[i]))) for i in rng.integers(0, len(each), len(each))])
+        for _ in range(DRAWS)
+    ]
+    low, high = np.percentile(drawn, (5, 95)).tolist()
+    return low, high
 
 
 def main() -> None:
@@ -156,6 +175,8 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=1)
     parser.add_argument("--lstm", type=int, default=0)
     parser.add_argument("--residual", action="store_true", help="the policy adds to an open-loop trot")
+    parser.add_argument("--no-mirror", action="store_true", help="batches are not mirrored left to right")
+    parser.add_argument("--slow", type=float, default=1.0, help="share of their ranges from which commands grow")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=0, help="0: as many as plain `gapless train` does")
     parser.add_argument("--threads", type=int, default=0)
@@ -164,11 +185,19 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     console = Console(stderr=True, highlight=False)
     plain = Run(given.task, given.robot, given.preset, history=given.history, residual=given.residual, kp=given.kp, kd=given.kd)
-    settings = dataclasses.replace(settings_of(given.task, plain.twin()), recurrent=given.lstm)
-    if given.iterations:
-        settings = dataclasses.replace(settings, iterations=given.iterations)
-    words = [given.task, Path(given.robot).stem, given.preset, *(["residual"] if given.residual else [])]
-    words += [f"history{given.history}", f"lstm{given.lstm}", f"{settings.iterations}"]
+    settings = settings_of(given.task, plain.twin())
+    settings = dataclasses.replace(
+        settings,
+        recurrent=given.lstm,
+        mirror=not given.no_mirror,
+        slow=given.slow,
+        iterations=given.iterations or settings.iterations,
+    )
+    robot, length = Path(given.robot).stem, str(settings.iterations)
+    words = [given.task, robot, given.preset, *(w for w in ("residual", "no_mirror") if getattr(given, w))]
+    words += [f"slow{given.slow:g}"] if given.slow < 1 else []
+    words += [f"history{given.history}", f"lstm{given.lstm}", length]
+    plainest = "-".join([given.task, robot, "wide", "history1", "lstm0", length])
     results = []
     for seed in range(given.seeds):
         folder = given.out / "-".join([*words, str(seed)])
@@ -179,8 +208,11 @@ def main() -> None:
                 part.write_text(json.dumps(figures))
         results.append(json.loads(file.read_text()))
         print(", ".join(f"{k} {v:.4g}" for k, v in results[-1].items() if not k.endswith("_each")), flush=True)
+    others = [given.out / f"{plainest}-{seed}" / "figures.json" for seed in range(given.seeds)]
+    beside = "-".join(words) != plainest and all(f.is_file() for f in others)
+    compared = difference(results, [json.loads(f.read_text()) for f in others]) if beside else {}
     if given.json:
-        print(json.dumps(summary(results)))
+        print(json.dumps(summary(results) | compared))
 
 
 if __name__ == "__main__":

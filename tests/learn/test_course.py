@@ -5,7 +5,10 @@ import pytest
 
 from gapless.learn import course
 from gapless.learn.ground import on_terrain
+from gapless.learn.run import Run, train
+from gapless.learn.settings import Settings
 from gapless.learn.tasks import task_of
+from gapless.policy.folder import load
 from gapless.twin import Twin
 
 
@@ -102,3 +105,17 @@ def test_robots_start_on_ground_of_every_hardness_and_start_again_at_its_end(twi
     assert np.unique(result.hardness).size == 10
     flat = course.run(twin, task_of("velocity", twin), still, None, np.random.default_rng(0), 1, False, 0.1, threads=1)
     assert not flat.hardness.any()
+
+
+def test_a_policy_with_a_memory_runs_one_course_after_another_as_if_it_were_the_first(twin, tmp_path):
+    settings = Settings(worlds=4, steps=4, iterations=1, hidden=(8,), epochs=1, minibatches=1, recurrent=4)
+    train(Run("velocity", "quadruped", "none", settings=settings), tmp_path, threads=1)
+    policy, task = load(tmp_path), task_of("velocity", twin)
+
+    def judged(draws):
+        rng = np.random.default_rng(0)
+        return course.run(twin, task, policy, None, rng, draws, False, 1.5, 1, contract=policy.contract, reset=policy.reset)
+
+    first = judged(1)
+    judged(2)
+    np.testing.assert_array_equal(judged(1).velocity_error, first.velocity_error)

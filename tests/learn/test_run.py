@@ -246,3 +246,20 @@ def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monk
     assert training[:4] == sorted(training[:4])
     assert training[0] == pytest.approx(0.1 * training[-1])
     assert {training[-1]} == held_out  # they are judged in the whole of it from the start
+
+
+def test_commands_grow_over_the_first_half_where_that_is_asked_for(tmp_path, monkeypatch):
+    seen = []
+
+    class Watched(runs.Environment):
+        def _ask(self, ids):
+            super()._ask(ids)
+            seen.append((self.n, float(self.scene.command[ids, 0].max())))
+
+    monkeypatch.setattr(runs, "Environment", Watched)
+    monkeypatch.setattr(runs, "HELD_OUT", 300)
+    curve(run_of(slow=0.2, every=1, worlds=200, iterations=2), tmp_path)
+    training, held_out = ([v for n, v in seen if n == size] for size in (200, 300))
+    assert 0.9 * 0.28 * 1.2 < training[0] <= 0.28 * 1.2  # a fifth, and a tenth of the rest; the task asks for up to 1.2 m/s
+    assert max(training[1:]) > 0.95 * 1.2
+    assert min(held_out) > 0.95 * 1.2  # they are judged in the whole of it from the start

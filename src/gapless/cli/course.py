@@ -108,7 +108,6 @@ def course(
         _page(out, str(policy), result)
         console.print(f"plotted into {out}", markup=False, highlight=False)
     if clip:
-        network.reset()
         record(clip, twin, task, network, drawn, np.random.default_rng([seed, 4]), network.contract, network.reset)
         console.print(f"filmed into {clip}", markup=False, highlight=False)
 

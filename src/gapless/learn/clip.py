@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import mujoco
@@ -34,7 +33,7 @@ def record(
     belief: Belief | None,
     rng: np.random.Generator,
     contract: Contract | None = None,
-    reset: Callable[[NDArray[np.bool_]], None] = lambda which: None,
+    reset: course.Forget = lambda which: None,
 ) -> None:
     """Film a policy on the course, kicks and all; bad input where OpenGL does not start.
 

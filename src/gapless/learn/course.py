@@ -21,6 +21,8 @@ from gapless.twin.space import Array
 
 Act = Callable[[Frame], ArrayLike]
 """From observations (n, width) to actions (n, actions)."""
+Forget = Callable[[NDArray[np.bool_] | None], None]
+"""Tells a policy which robots start anew; None for all, whose number may change."""
 
 SECONDS = 10.0
 SETTLE = 1.0
@@ -128,7 +130,7 @@ def run(
     seconds: float = SECONDS,
     threads: int = 0,
     contract: Contract | None = None,
-    reset: Callable[[NDArray[np.bool_]], None] = lambda which: None,
+    reset: Forget = lambda which: None,
     watch: Callable[[Environment], None] = lambda environment: None,
 ) -> Result:
     """Let a policy run the course; a robot that falls stays out.
@@ -144,7 +146,7 @@ def run(
         seconds: of each run.
         threads: 0 for one per core.
         contract: of the policy, where it was not trained for this very task.
-        reset: called with the worlds that start anew, for a policy with a memory.
+        reset: called with the worlds that start anew, None for all, for a policy with a memory.
         watch: called after every period.
     """
     grid = _grid(twin, task)
@@ -153,7 +155,7 @@ def run(
     environment = Environment(twin, asking, n, belief, rng, threads, contract)
     scene, dt = environment.scene, twin.control_dt
     observation = environment.reset()["policy"]
-    reset(np.ones(n, bool))
+    reset(None)
     asked, parameters = scene.command.copy(), environment.worlds.values.copy()
     hardness = environment.ground_hardness.copy()
     size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0

@@ -83,6 +83,7 @@ class Learner:
         hardness = min(1.0, 2 * self.iteration / self.settings.iterations + 0.1)
         self.environment = self._make(np.random.default_rng([self.seed, chunk, 1]), hardness)
         self.environment.hardness = hardness
+        self.environment.scene.share = self.settings.slow + (1 - self.settings.slow) * hardness
         self.env = TorchEnvironment(self.environment)
 
     def iterate(self) -> Progress:

@@ -40,6 +40,8 @@ class Scene:
         """And before that."""
         self.time: Array = np.zeros(self.n)
         """Since the start of the episode [s]."""
+        self.share = 1.0
+        """Of the commands' ranges that a task is to ask for, 0 to 1: a curriculum raises it."""
         self._places = [d.qpos for d in twin.drives]
         self._dofs = np.array([d.dof for d in twin.drives], dtype=int)
         self._base = base_joint(twin.model)

@@ -35,6 +35,8 @@ class Settings:
     mirror: bool = True
     widen: bool = False
     """Whether worlds start near the middle of what they are drawn from; half-way through they reach its ends."""
+    slow: float = 1.0
+    """Share of their ranges in which commands of a velocity are drawn at first; half-way through they fill them."""
     every: int = 50
     """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
 

@@ -64,7 +64,7 @@ class Velocity:
         )
 
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
-        low, high = np.array(list(self.commands.values())).T
+        low, high = np.array(list(self.commands.values())).T * scene.share
         drawn = rng.uniform(low, high, (len(ids), 3))
         # what falls most is backwards with sideways or turning: draw that more often
         backwards = rng.random(len(ids)) < 0.2
