@@ -12,9 +12,8 @@ import gapless.identify
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, write
-from gapless.twin import Twin
+from gapless.twin import recipe
 from gapless.twin.belief import load
-from gapless.twin.mechanisms import Friction
 from gapless.worlds.motion import plan
 from gapless.worlds.standin import Spec, StandIn, build, record
 
@@ -84,7 +83,23 @@ def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
         "twin.xml",
     ]
     assert mujoco.MjModel.from_xml_path("fitted/twin.xml").nu == 1
-    Twin.load("bench", add=[Friction(full=True)]).accepts(load("fitted/belief.json").space)
+    twin = recipe.load("bench", "fitted/belief.json")
+    twin.check_belief(load("fitted/belief.json"))
+    assert twin.needs_callback
+
+
+def test_what_was_fitted_is_what_a_policy_is_trained_and_judged_in_and_a_log_is_replayed_with(bench, capsys):
+    log = wrote("log.npz", bench.slice(0, 6))
+    errors = fitted(capsys, "bench", log, "--out", "fitted")["errors"]["heldout"]
+    main(["replay", "bench", log, "--belief", "fitted/belief.json", "--window", "0.5", "--json"])
+    replayed = json.loads(capsys.readouterr().out)
+    assert max(replayed["rmse"]["q"].values()) < 0.5 * errors["nominal"]
+    small = ("--iterations", "1", "--worlds", "4", "--threads", "1", "--json")
+    main(["train", "swing", "--robot", "bench", "--belief", "fitted/belief.json", "--out", "run", *small])
+    assert json.loads(capsys.readouterr().out)["iterations"] == 1
+    for preset in ("narrow", "wide", "none"):
+        main(["course", "run", "--preset", preset, "--draws", "1", "--threads", "1", "--json"])
+        assert "success" in json.loads(capsys.readouterr().out)
 
 
 def test_a_person_reads_before_after_baselines_trust_and_what_is_not_known(bench, capsys):

@@ -77,9 +77,7 @@ def course(
     network = load(policy)
     run = load_run(policy)
     chosen = preset or ("narrow" if belief else run.preset)
-    run = dataclasses.replace(
-        run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief if chosen == "narrow" else ""
-    )
+    run = dataclasses.replace(run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief)
     twin, task, drawn = run.build()
     twin = on_terrain(twin, terrain or run.terrain, np.random.default_rng([seed, 5]))
     console = Console(stderr=True)

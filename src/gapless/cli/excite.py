@@ -106,22 +106,17 @@ def excite(
 
 
 def _load(model: str, belief: Path | None, kp: float | None, kd: float | None, in_air: bool) -> "tuple[Twin, Belief | None]":
-    """The twin, with the full friction model if the belief speaks of it, and the belief."""
+    """The twin that the belief is about, and the belief."""
     from gapless.cli.given import gains
     from gapless.logs import Log
     from gapless.robots import load
-    from gapless.twin import Twin
+    from gapless.twin import Twin, recipe
     from gapless.twin import belief as beliefs
-    from gapless.twin.mechanisms import Friction
 
     robot, given = load(model), gains(kp, kd, Log({}, ()))
-    twin = Twin.load(robot, add=given, in_air=in_air)
     if belief is None:
-        return twin, None
-    known = beliefs.load(belief)
-    members = {m for p in known.space.parameters for m in p.members or (p.name,)} | set(known.space.fixed)
-    if not members <= set(twin.space.names):
-        twin = Twin.load(robot, add=[Friction(full=True), *given], in_air=in_air)
+        return Twin.load(robot, add=given, in_air=in_air), None
+    known, twin = beliefs.load(belief), recipe.load(robot, belief, given, in_air)
     twin.check_belief(known)
     return twin, known
 

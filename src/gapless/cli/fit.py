@@ -80,6 +80,7 @@ def fit(
     from gapless.twin import Twin
     from gapless.twin.belief import save
     from gapless.twin.mechanisms import Friction
+    from gapless.twin.recipe import recipe
 
     if particles < 0:
         raise BadInput(f"--particles must be a positive number, not {particles}")
@@ -108,7 +109,7 @@ def fit(
             raise BadInput(f"{error}{kept}") from None
     found = replace(found, warnings=[*found.warnings, *more, *(f"left out {why}" for why in left_out), *admitted.notes])
     found.twin.save(out / "twin.xml", found.values)
-    save(belief, out / "belief.json")
+    save(belief, out / "belief.json", recipe(found.twin))
     hashes = {path: log.provenance.sha256 for path, log in zip(used, admitted.logs, strict=True)}
     summary = _summary(found, used) | {"left_out": left_out, "provenance": {"model": model, "fixed": known, "sha256": hashes}}
     _write_json(out / "fit.json", summary)

@@ -58,9 +58,9 @@ def replay(
 
     from gapless.cli.given import gains, log_paths
     from gapless.errors import BadInput
-    from gapless.logs import load_mapping, read
+    from gapless.logs import Log, load_mapping, read
     from gapless.robots import load
-    from gapless.twin import Twin
+    from gapless.twin import Twin, recipe
     from gapless.twin.mechanisms import Friction
     from gapless.worlds import Replayer
 
@@ -72,8 +72,10 @@ def replay(
     robot = load(model)
     paths = log_paths(logs)
     stated = load_mapping(mapping) if mapping else None
-    # the model as it is given: its own solver settings for friction, however soft
-    twin = Twin.load(robot, add=[Friction(hard=False), *gains(kp, kd, read(paths[0], stated))], in_air=in_air)
+    if belief:
+        twin = recipe.load(robot, belief, gains(kp, kd, Log({}, ())), in_air)
+    else:  # the model as it is given: its own solver settings for friction, however soft
+        twin = Twin.load(robot, add=[Friction(hard=False), *gains(kp, kd, read(paths[0], stated))], in_air=in_air)
     values = _values(twin, belief, set)
     results: dict[str, Replay] = {}
     started, robot_seconds = time.perf_counter(), 0.0

@@ -23,7 +23,7 @@ from gapless.learn.settings import Settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
 from gapless.logs import disk
-from gapless.twin import Belief, Twin
+from gapless.twin import Belief, Twin, recipe
 from gapless.twin import belief as beliefs
 from gapless.twin.mechanisms import Gains
 
@@ -61,9 +61,10 @@ class Run:
     settings: Settings = field(default_factory=Settings)
 
     def twin(self) -> Twin:
-        """The robot, with gains where they were given."""
+        """The robot, with the mechanisms that its belief is about, and gains where they were given."""
         kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
-        return Twin.load(self.robot, add=[Gains(kp=kp, kd=kd)] if kp or kd else [])
+        add = [Gains(kp=kp, kd=kd)] if kp or kd else []
+        return recipe.load(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
 
     def build(self, task: Task | None = None) -> tuple[Twin, Task, Belief | None]:
         """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from."""

@@ -202,8 +202,8 @@ def within_tolerance(space: Space) -> Box:
     return Box(space, space.clip(space.nominal - space.tolerance), space.clip(space.nominal + space.tolerance))
 
 
-def save(belief: Belief, path: str | os.PathLike[str]) -> None:
-    """Write a belief as JSON, whole or not at all."""
+def save(belief: Belief, path: str | os.PathLike[str], twin: Mapping[str, Any] | None = None) -> None:
+    """Write a belief as JSON, whole or not at all, with the recipe of its twin (`gapless.twin.recipe`) where that is given."""
     kind = next(k for k, cls in _KINDS.items() if isinstance(belief, cls))
     numbers = {f.name: np.asarray(getattr(belief, f.name)).tolist() for f in dataclasses.fields(belief)[1:]}
     text = json.dumps(
@@ -213,6 +213,7 @@ def save(belief: Belief, path: str | os.PathLike[str]) -> None:
             "parameters": [dataclasses.asdict(p) for p in belief.space.parameters],
             "fixed": dict(belief.space.fixed),
             **numbers,
+            **({} if twin is None else {"twin": twin}),
         },
         indent=1,
         allow_nan=False,
@@ -223,17 +224,7 @@ def save(belief: Belief, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Belief:
     """Read a belief written by `save`; every fault is one sentence that names the file."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_FILE:
-            raise BadInput(f"{path}: larger than {MAX_FILE // 2**20} MB, which is no belief")
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not valid JSON ({error})") from None
-    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or data.get("kind") not in _KINDS:
-        raise BadInput(f"{path}: not a belief file (expected format 'gapless belief 1' and a kind of {', '.join(_KINDS)})")
+    data = table(path)
     cls = _KINDS[data["kind"]]
     try:
         space = Space(tuple(_parameter(p) for p in data["parameters"]), {str(k): float(v) for k, v in data["fixed"].items()})
@@ -243,6 +234,22 @@ def load(path: str | os.PathLike[str]) -> Belief:
         raise BadInput(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"{path}: {type(error).__name__} in the belief: {error}") from None
+
+
+def table(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a belief's file holds, as it is written there."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise BadInput(f"{path}: larger than {MAX_FILE // 2**20} MB, which is no belief")
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not valid JSON ({error})") from None
+    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or data.get("kind") not in _KINDS:
+        raise BadInput(f"{path}: not a belief file (expected format 'gapless belief 1' and a kind of {', '.join(_KINDS)})")
+    return data
 
 
 def _parameter(data: Mapping[str, Any]) -> Parameter:

@@ -49,6 +49,11 @@ def recentre(spec: mujoco.MjSpec, angles: Mapping[str, float]) -> None:
             joint.userdata = user
 
 
+def centres(spec: mujoco.MjSpec) -> dict[str, float]:
+    """Where the angle of each joint that is marked is counted from [rad]."""
+    return {j.name: float(list(j.userdata)[HOME - COLUMNS]) for j in spec.joints if list(j.userdata)[-1:] == [MARKED]}
+
+
 def slot(model: mujoco.MjModel) -> int:
     """The first of the callback's columns in `jnt_user`."""
     return int(model.nuser_jnt) - COLUMNS

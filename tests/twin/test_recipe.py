@@ -1,0 +1,70 @@
+"""The recipe in a belief's file: the same twin again, or one sentence."""
+
+import json
+
+import pytest
+
+from gapless.errors import BadInput
+from gapless.twin import Point, Twin, recipe
+from gapless.twin.belief import save
+from gapless.twin.mechanisms import DC, Backlash, Flex, Friction, Gains, Motor, Table
+
+DRIVES = [Gains(kp={"*": 2.0}, kd={"*": 0.0}), Motor(dc=DC(0.5, 2.0, 12.0, voltage_control=True))]
+
+
+def written(twin, path):
+    save(Point(twin.space, twin.space.nominal), path, recipe.recipe(twin))
+    return path
+
+
+@pytest.mark.parametrize(
+    "mechanisms",
+    [
+        [],
+        [Friction(full=True), Backlash(width=0.02)],
+        [Friction(full=True), *DRIVES],
+        [Flex(joints="servo", stiffness=30.0), Table("arm", (0.0, 0.0, 0.1))],
+    ],
+    ids=["usual", "backlash", "dc motor", "flex and table"],
+)
+def test_the_twin_is_made_again_from_its_recipe(mechanisms, tmp_path):
+    twin = Twin.load("bench", add=mechanisms).plus(centre={"servo": 0.7})
+    again = recipe.load("bench", written(twin, tmp_path / "belief.json"))
+    assert again.mechanisms == twin.mechanisms
+    assert again.space == twin.space
+    assert again.spec.to_xml() == twin.spec.to_xml()  # with the angle that friction is counted from
+
+
+def test_gains_that_are_given_take_the_place_of_the_recipes(tmp_path):
+    file = written(Twin.load("bench", add=[Gains(kp={"*": 3.0}), Friction(full=True)]), tmp_path / "belief.json")
+    twin = recipe.load("bench", file, [Gains(kp={"*": 5.0})])
+    assert dict(zip(twin.space.names, twin.space.nominal, strict=True))["gains.kp/servo"] == 5.0
+    assert twin.needs_callback
+
+
+def test_a_belief_without_a_recipe_is_about_a_usual_twin(tmp_path):
+    twin = Twin.load("bench")
+    save(Point(twin.space, twin.space.nominal), tmp_path / "belief.json")
+    assert recipe.load("bench", tmp_path / "belief.json").mechanisms == twin.mechanisms
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        {"mechanisms": "all"},
+        {"mechanisms": [{"kind": "system"}]},
+        {"mechanisms": [{"kind": "Friction", "colour": "red"}]},
+        {"mechanisms": [{"kind": "Backlash", "width": [[1]]}]},
+        {"mechanisms": [{"kind": "Backlash", "width": float("nan")}]},
+        {"mechanisms": [{"kind": "Motor", "dc": {"kt": 1.0}}]},
+        {"mechanisms": [{"kind": "Friction"}] * 101},
+        {"centre": {"servo": "here"}},
+        {"centre": 3},
+    ],
+)
+def test_a_bad_recipe_is_one_sentence(given, tmp_path):
+    file = written(Twin.load("bench"), tmp_path / "belief.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "twin": given}))
+    with pytest.raises(BadInput, match="its twin cannot be made"):
+        recipe.load("bench", file)
