@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import Settings
+from gapless.policy import folder as folder_of_policies
 from gapless.policy.folder import load
+from gapless.twin import Twin
 from tests.learn.upright import Upright
 
 SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
@@ -70,11 +73,19 @@ def test_a_resumed_run_with_a_memory_equals_an_uninterrupted_one(tmp_path):
     assert first + curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == whole
 
 
-def test_a_run_stops_and_goes_on_only_where_a_checkpoint_is(tmp_path):
+def test_a_run_that_stopped_before_its_first_checkpoint_starts_as_it_did_then(tmp_path):
+    def stop(news):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run_of(), tmp_path / "parts", stop, threads=1)
+    assert not (tmp_path / "parts" / "checkpoint.pt").exists()
+    assert curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == curve(run_of(), tmp_path / "whole")
+
+
+def test_a_run_stops_only_where_a_checkpoint_is(tmp_path):
     with pytest.raises(BadInput, match="every 2 iterations, not after 3"):
         curve(run_of(), tmp_path, iterations=3)
-    with pytest.raises(BadInput, match="no checkpoint to go on from"):
-        curve(run_of(), tmp_path, resume=True)
 
 
 def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
@@ -118,6 +129,22 @@ def test_ctrl_c_leaves_a_usable_policy(tmp_path):
     assert load(tmp_path).contract.width == 50
 
 
+def test_ctrl_c_while_the_policy_is_written_leaves_a_usable_one(tmp_path, monkeypatch):
+    save, calls = folder_of_policies.save, []
+
+    def interrupted(folder, *rest):
+        calls.append(folder)
+        save(folder, *rest)
+        if len(calls) == 1:
+            (folder / "policy.onnx").unlink()  # it had got so far
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder_of_policies, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(run_of(), tmp_path, threads=1)
+    assert load(tmp_path).contract.width == 50
+
+
 def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypatch):
     iterate = Learner.iterate
 
@@ -132,6 +159,9 @@ def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypat
     ):
         train(run_of(), tmp_path, threads=1)
     assert load(tmp_path).contract.width == 50
+    monkeypatch.setattr(Learner, "iterate", lambda learner: diverge(SimpleNamespace(iteration=3)))
+    with pytest.raises(BadInput, match="diverged after iteration 0: .* has no checkpoint yet"):
+        train(run_of(), tmp_path / "at once", threads=1)
 
 
 def test_losses_that_are_not_finite_are_a_divergence(tmp_path):
@@ -154,15 +184,53 @@ def test_tuning_further_starts_from_the_policy_and_does_not_forget_it_at_once(tm
     assert not torch.equal(before["mlp.0.weight"], moved)
 
 
+def test_a_resumed_tuning_equals_an_uninterrupted_one_also_while_the_critic_warms_up(tmp_path):
+    curve(run_of(), tmp_path / "first")
+    none = dataclasses.replace(run_of(), preset="none")
+    whole = curve(none, tmp_path / "whole", start=tmp_path / "first")
+    parts = curve(none, tmp_path / "parts", start=tmp_path / "first", iterations=2)
+    assert parts + curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == whole
+    ends = [read_checkpoint(tmp_path / name / "checkpoint.pt")["actor_state_dict"] for name in ("whole", "parts")]
+    same(*ends)
+
+
+def test_a_tuning_that_only_gets_worse_keeps_what_it_started_from(tmp_path, monkeypatch):
+    curve(run_of(), tmp_path / "first")
+    evaluate, scores = runs.evaluate, iter(range(0, -9, -1))
+    monkeypatch.setattr(runs, "evaluate", lambda *given: (next(scores), evaluate(*given)[1]))
+    curve(run_of(), tmp_path / "second", start=tmp_path / "first")
+    frames = environment(run_of()).reset()["policy"]
+    np.testing.assert_array_equal(load(tmp_path / "second")(frames), load(tmp_path / "first")(frames))
+
+
+def test_a_policy_that_means_something_else_or_is_of_another_version_is_not_tuned_further(tmp_path):
+    curve(run_of(iterations=2), tmp_path / "first")
+    model = Twin.load("quadruped").spec.to_xml()
+    (tmp_path / "turned.xml").write_text(model.replace("FL_", "XX_").replace("FR_", "FL_").replace("XX_", "FR_"))
+    turned = dataclasses.replace(run_of(iterations=2), robot=str(tmp_path / "turned.xml"))
+    with pytest.raises(BadInput, match="its joints differ from those of this task and robot"):
+        curve(turned, tmp_path / "second", start=tmp_path / "first")
+    path = tmp_path / "first" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": "0.0.1"}))
+    with pytest.raises(BadInput, match="written by gapless 0.0.1"):
+        curve(run_of(iterations=2), tmp_path / "second", start=tmp_path / "first")
+
+
 def test_bad_folders_are_refused_in_one_sentence(tmp_path):
     folder = tmp_path / "run"
     curve(run_of(iterations=2), folder)
     table = json.loads((folder / "run.json").read_text())
+    wrong = ({"every": 0}, {"iterations": "many"}, {"hidden": ["a"]}, {"gamma": 2.0}, {"rate": None})
     for change, sentence in (
         ({"version": "0.0.1"}, "written by gapless 0.0.1"),
         ({"format": "gapless run 9"}, "not a training run of this version"),
-        ({"settings": {"worlds": 3}}, "the settings are not whole"),
+        ({"settings": {"worlds": 3}}, "settings lack steps"),
+        ({"settings": 3}, "not whole"),
+        *(({"settings": table["settings"] | change}, f"not whole .*{next(iter(change))}") for change in wrong),
         ({"colour": "red"}, "colour"),
+        ({"robot": 5}, "robot must be text"),
+        ({"seed": -1}, "seed: a whole number"),
+        ({"kp": "stiff"}, "kp: a finite number"),
     ):
         (folder / "run.json").write_text(json.dumps(table | change))
         with pytest.raises(BadInput, match=sentence):
@@ -223,11 +291,13 @@ def test_a_residual_policy_carries_its_gait_and_goes_on_as_one(tmp_path):
 def test_a_policy_of_another_robot_cannot_be_tuned_further(tmp_path):
     curve(run_of(iterations=2), tmp_path / "first")
     bench = Run("swing", "bench", settings=dataclasses.replace(SMALL, iterations=2))
-    with pytest.raises(BadInput, match="its networks are of another task, robot or size"):
+    with pytest.raises(BadInput, match="its joints differ"):
         curve(bench, tmp_path / "second", start=tmp_path / "first")
     residual = dataclasses.replace(run_of(iterations=2), residual=True)
     with pytest.raises(BadInput, match="adds to a gait; both need --residual, or neither"):
         curve(residual, tmp_path / "third", start=tmp_path / "first")
+    with pytest.raises(BadInput, match="its networks are of another task, robot or size"):
+        curve(run_of(iterations=2, hidden=(8, 8)), tmp_path / "fourth", start=tmp_path / "first")
 
 
 def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monkeypatch):

@@ -69,8 +69,9 @@ def course(
     from gapless.learn.run import load_run
     from gapless.policy.folder import load
 
-    if draws < 1:
-        raise BadInput(f"--draws must be at least 1, not {draws}")
+    for option, number, least in (("draws", draws, 1), ("seed", seed, 0)):
+        if number < least:
+            raise BadInput(f"--{option} must be at least {least}, not {number}")
     for file in (out, clip):
         if file and not file.parent.is_dir():
             raise BadInput(f"{file}: there is no folder {file.parent}")

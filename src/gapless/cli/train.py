@@ -199,7 +199,7 @@ def _dashboard(news: News, given: Run, seconds: float) -> Table:
         ("steps/s", f"{progress.steps / took:,.0f}"),
         ("physics and inference, update", f"{progress.collect / took:.0%}, {progress.update / took:.0%}"),
         ("falls a minute", f"{60 * progress.terms['falls']:.2f}"),
-        ("best in held-out worlds", f"{news.best:.2f} at {news.best_iteration}" if news.best_iteration else "not yet"),
+        ("best in held-out worlds", f"{news.best:.2f} at {news.best_iteration}" if news.best > float("-inf") else "not yet"),
         *_metrics(news),
         ("reward per second", f"{progress.reward:.2f}"),
     ):

@@ -148,12 +148,12 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that a resumed run needs, at the end of a chunk."""
-        return {**self.alg.save(), "iteration": self.iteration}
+        return {**self.alg.save(), "iteration": self.iteration, "still": self._still}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self.alg.load(state, None, True)
-        self.iteration = int(state["iteration"])
+        self.iteration, self._still = int(state["iteration"]), int(state["still"])
         self._begin()
 
     def start_from(self, state: dict[str, Any]) -> None:

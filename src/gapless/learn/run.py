@@ -23,6 +23,8 @@ from gapless.learn.settings import Settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
 from gapless.logs import disk
+from gapless.policy import checks
+from gapless.policy.contract import Contract
 from gapless.twin import Belief, Twin, recipe
 from gapless.twin import belief as beliefs
 from gapless.twin.mechanisms import Gains
@@ -60,6 +62,14 @@ class Run:
     terrain: str = "flat"
     settings: Settings = field(default_factory=Settings)
 
+    def __post_init__(self) -> None:
+        checks.texts(self, "run", "task", "robot", "preset", "belief", "terrain")
+        checks.whole(self.seed, "seed", 0, 1 << 32)
+        checks.whole(self.history, "history", 1, 1000)
+        for name in ("kp", "kd"):
+            if getattr(self, name) is not None:
+                checks.number(getattr(self, name), name, 0.0)
+
     def twin(self) -> Twin:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""
         kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
@@ -92,14 +102,13 @@ def load_run(folder: Path) -> Run:
     if version != gapless.__version__:
         raise BadInput(f"{path}: written by gapless {version}, and this is {gapless.__version__}; start anew in another folder")
     try:
-        given = table.pop("settings")
-        settings = Settings(**{**given, "hidden": tuple(given["hidden"])})
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"{path}: the settings are not whole ({error})") from None
-    try:
-        return Run(**table, settings=settings)
-    except TypeError as error:
-        raise BadInput(f"{path}: {disk.reason(error)}") from None
+        given = table["settings"]
+        missing = [f.name for f in dataclasses.fields(Settings) if f.name not in given]
+        if missing:
+            raise BadInput(f"settings lack {missing[0]}")
+        return Run(**table | {"settings": Settings(**given)})
+    except (KeyError, TypeError, BadInput) as error:
+        raise BadInput(f"{path}: not whole ({disk.reason(error)})") from None
 
 
 @dataclass(frozen=True)
@@ -159,22 +168,26 @@ def train(
         return Environment(twin, task, settings.worlds, drawn, rng, threads)
 
     learner, best = Learner(make, settings, run.seed), _Best()
-    if resume:
-        if not (folder / "checkpoint.pt").exists():
-            raise BadInput(
-                f"{folder}: there is no checkpoint to go on from (the first is after {settings.every} iterations); "
-                "start anew in another folder"
-            )
+
+    def judge() -> float:
+        """Compare the policy with the best in held-out worlds; a resumed run goes on from here."""
+        score = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+        state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
+        write_checkpoint(folder / "checkpoint.pt", state)
+        return score
+
+    if resume and (folder / "checkpoint.pt").exists():  # else it stopped before the first, and starts as it did then
         state = read_checkpoint(folder / "checkpoint.pt")
-        best = _Best(float(state.pop("best")), int(state.pop("best_iteration")))
         _fits(folder, learner.load, state)
+        best = _Best(float(state.get("best", -np.inf)), int(state.get("best_iteration", 0)))
+    elif start is not None:
+        load_run(start)  # of this version
+        state = read_checkpoint(start / "best.pt")
+        _same_meaning(start, policies.load(start).contract, learner.environment.contract)
+        _fits(start, learner.start_from, state)
+        run.save(folder)
+        judge()  # what it starts from is the best so far
     else:
-        if start is not None:
-            state = read_checkpoint(start / "best.pt")
-            given = policies.load(start).contract.action.reference
-            if (given is None) != (task.episode.reference is None):  # networks of the same size that mean something else
-                raise BadInput(f"{start}: only one of its policy and this run adds to a gait; both need --residual, or neither")
-            _fits(start, learner.start_from, state)
         run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
     if last % settings.every and last < settings.iterations:
@@ -186,10 +199,7 @@ def train(
                 progress = learner.iterate()
                 held_out = None
                 if learner.iteration % settings.every == 0 or learner.iteration == last:
-                    held_out = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
-                    write_checkpoint(
-                        folder / "checkpoint.pt", {**learner.state(), "best": best.score, "best_iteration": best.iteration}
-                    )
+                    held_out = judge()
                 write(progress, held_out)
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
@@ -198,9 +208,11 @@ def train(
             tell(News(progress, held_out, best.score, best.iteration))
         raise
     except Diverged:
+        there = np.isfinite(best.score)
+        kept = f"keeps the best checkpoint until then (iteration {best.iteration})" if there else "has no checkpoint yet"
         raise BadInput(
-            f"training diverged after iteration {learner.iteration}: {folder} keeps the best checkpoint until then "
-            f"(iteration {best.iteration}); try a lower --rate or a narrower preset, and look for jumps in the reward's terms"
+            f"training diverged after iteration {learner.iteration}: {folder} {kept}; try a lower --rate or a narrower preset, "
+            "and look for jumps in the reward's terms"
         ) from None
 
 
@@ -214,9 +226,9 @@ def _judge(learner: Learner, environment: Environment, best: _Best, folder: Path
     policy = learner.deterministic()
     score, golden = evaluate(policy, environment)
     if score > best.score:
-        best.score, best.iteration = score, learner.iteration
         write_checkpoint(folder / "best.pt", learner.state())
         export(policy, environment, golden, folder)
+        best.score, best.iteration = score, learner.iteration  # now it is there: who is interrupted before does it again
     return score
 
 
@@ -273,6 +285,20 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict) or not {"actor_state_dict", "critic_state_dict", "iteration"} <= set(state):
         raise BadInput(f"{path}: not a checkpoint of a training run")
     return state
+
+
+def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
+    """Raise where networks of the same size would mean something else."""
+    if (given.action.reference is None) != (wanted.action.reference is None):
+        raise BadInput(f"{start}: only one of its policy and this run adds to a gait; both need --residual, or neither")
+    for what, a, b in (
+        ("joints", given.joints.names, wanted.joints.names),
+        ("observation", given.observation, wanted.observation),
+        ("actions' scales", given.action.scale, wanted.action.scale),
+        ("home pose", given.action.offset, wanted.action.offset),
+    ):
+        if a != b:
+            raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
 
 
 def _fits(folder: Path, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:

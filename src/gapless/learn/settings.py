@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.learn.legs import find_legs
+from gapless.policy import checks
 from gapless.twin import Twin
 
 
@@ -39,6 +40,23 @@ class Settings:
     """Share of their ranges in which commands of a velocity are drawn at first; half-way through they fill them."""
     every: int = 50
     """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("worlds", 1, 100_000),
+            ("steps", 1, 10_000),
+            ("iterations", 1, 1_000_000),
+            ("epochs", 1, 100),
+            ("minibatches", 1, 1000),
+            ("recurrent", 0, 4096),
+            ("every", 1, 1_000_000),
+        ):
+            checks.whole(getattr(self, name), name, low, high)
+        for name, most in (("gamma", 1.0), ("lam", 1.0), ("clip", 10.0), ("entropy", 10.0), ("std", 10.0), ("kl", 10.0)):
+            checks.number(getattr(self, name), name, 0.0, most)
+        for name in ("rate", "most_rate", "slow"):
+            checks.number(getattr(self, name), name, 0.0, 1.0)
+        checks.put(self, "hidden", tuple(checks.whole(h, "hidden", 1, 4096) for h in checks.listed(self.hidden, "hidden")))
 
     def rsl(self) -> dict[str, Any]:
         """As rsl-rl-lib's configuration."""
