@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ from gapless.learn.environment import Environment, contract_of
 from gapless.learn.presets import draw_from
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
-from gapless.policy.contract import Term
+from gapless.policy.contract import Term, Timing
 from gapless.twin import Twin
 from tests.learn.upright import Upright
 
@@ -243,3 +244,72 @@ def test_the_contract_names_the_frame_that_readings_are_in(twin):
     without = dataclasses.replace(twin, spec=spec, model=spec.compile())
     frames = [contract_of(t, task_of("velocity", t)).conventions.imu_frame for t in (twin, without)]
     assert frames == ["imu", "base"]
+
+
+def test_a_policys_filter_smooths_targets_from_the_second_period_of_an_episode_on(twin):
+    contract = contract_of(twin, task_of("velocity", twin))
+    filtered = dataclasses.replace(contract, action=dataclasses.replace(contract.action, filter=0.2))
+    environment = make(twin, n=2, contract=filtered)
+    environment.reset()
+    told = []
+    for action in (1.0, 0.0, 0.0):
+        environment.step(np.full((2, 12), action))
+        told.append(environment._command - contract.action.offset)
+    np.testing.assert_allclose([t[0] for t in told], np.outer([0.25, 0.2, 0.16], np.ones(12)), atol=1e-12)
+
+
+def test_a_policy_that_the_drives_cannot_follow_is_refused(twin):
+    contract = contract_of(twin, task_of("velocity", twin))
+    torque = dataclasses.replace(contract, action=dataclasses.replace(contract.action, kind="torque"))
+    with pytest.raises(BadInput, match="the policy commands torque, but the drive of FL_hip takes position"):
+        make(twin, contract=torque)
+    hurried = dataclasses.replace(contract, timing=Timing(0.01))
+    with pytest.raises(BadInput, match=r"runs every 0.01 s, but quadruped is commanded every 0.02 s"):
+        make(twin, contract=hurried)
+
+
+def test_a_task_may_ask_for_torque_readings_and_tell_the_critic_more(twin):
+    class Feeling(Upright):
+        def terms(self, twin):
+            return (*super().terms(twin), Term("tau", "tau", 12))
+
+        def privileged(self, scene):
+            return scene.torque[:, :2]
+
+    environment, plain = make(twin, Feeling(), n=3), make(twin, Upright(), n=3)
+    environment.reset()
+    plain.reset()
+    for _ in range(5):
+        step, other = environment.step(np.full((3, 12), 0.2)), plain.step(np.full((3, 12), 0.2))
+    np.testing.assert_allclose(step.observation["policy"][:, -12:], environment.scene.torque, atol=1e-4)
+    np.testing.assert_array_equal(step.observation["critic"][:, -2:], environment.scene.torque[:, :2].astype(np.float32))
+    assert step.observation["critic"].shape[1] == other.observation["critic"].shape[1] + 12 + 2
+    assert environment.mirror() is None
+    assert plain.mirror() is not None
+
+
+def test_a_reward_term_cannot_hide_how_often_robots_fall(twin):
+    class Falling(Upright):
+        def reward(self, scene):
+            return {"falls": np.zeros(scene.n)}
+
+    environment = make(twin, Falling())
+    environment.reset()
+    with pytest.raises(BadInput, match="cannot be called 'falls'"):
+        environment.step(np.zeros((8, 12)))
+
+
+def test_the_critic_of_an_arm_knows_where_its_tip_is():
+    arm = Twin.load("arm")
+    environment = Environment(arm, task_of("reach", arm), 4, draw_from("wide", arm), np.random.default_rng(0), threads=1)
+    environment.reset()
+    for _ in range(10):
+        step = environment.step(np.zeros((4, 6)))
+    terms = environment.contract.observation.terms
+    at = sum(t.dim for t in terms[: next(i for i, t in enumerate(terms) if t.kind == "tip")])
+    scale = next(t.scale for t in terms if t.kind == "tip")
+    data = mujoco.MjData(arm.model)
+    for i in range(4):
+        data.qpos[:] = environment.worlds.qpos[i]
+        mujoco.mj_kinematics(arm.model, data)
+        np.testing.assert_allclose(step.observation["critic"][i, at : at + 3] / scale, data.site("grasp").xpos, atol=1e-6)

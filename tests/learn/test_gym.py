@@ -1,11 +1,14 @@
 """The Gymnasium interface keeps Gymnasium's promises."""
 
+import dataclasses
+
 import gymnasium
 import numpy as np
 import pytest
 
 from gapless.learn.gym import GymEnvironment
 from gapless.learn.presets import draw_from
+from gapless.learn.task import Episode
 from gapless.learn.tasks import task_of
 from gapless.twin import Twin
 
@@ -49,3 +52,22 @@ def test_a_wrapper_of_gymnasiums_own_works_on_it(made):
     for _ in range(300):
         *_, infos = wrapped.step(np.zeros((5, 1), np.float32))
     assert infos["episode"]["l"].tolist() == [300] * 5
+
+
+def test_the_last_observation_of_an_episode_is_what_a_longer_one_shows():
+    twin = Twin.load("quadruped")
+    task = dataclasses.replace(task_of("velocity", twin, history=3), episode=Episode(seconds=0.2, push=0.5))
+    long = dataclasses.replace(task, episode=dataclasses.replace(task.episode, seconds=9.0))
+    short, longer = (GymEnvironment(twin, t, 4, draw_from("wide", twin), threads=1) for t in (task, long))
+    rng = np.random.default_rng(0)
+    short.reset(seed=0)
+    longer.reset(seed=0)
+    for k in range(10):
+        action = 0.2 * rng.standard_normal((4, 12))
+        first, _, _, cut, infos = short.step(action)
+        shown, *_, more = longer.step(action)
+        assert cut.all() == ("final_obs" in infos) == (k == 9)
+    np.testing.assert_array_equal(np.stack(infos["final_obs"]), shown)
+    np.testing.assert_array_equal(infos["final_critic"], more["critic"])
+    assert infos["_final_obs"].all()
+    assert not np.array_equal(first, shown)

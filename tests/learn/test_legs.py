@@ -6,7 +6,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.learn.legs import find_legs, legs_of
-from gapless.twin import Twin
+from gapless.twin import Twin, defaults
 from gapless.worlds.worlds import home
 
 
@@ -73,3 +73,10 @@ def test_arms_and_rovers_have_no_legs():
         assert find_legs(twin) is None
         with pytest.raises(BadInput, match=f"{name} has no feet"):
             legs_of(twin)
+
+
+def test_a_leg_whose_joints_have_no_limits_is_still_a_leg(twin):
+    spec = twin.spec.copy()
+    for joint in spec.joints:
+        joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
+    assert legs_of(Twin.build(spec, defaults(), 0.02, "free")).names == legs_of(twin).names

@@ -5,7 +5,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.learn.presets import draw_from
-from gapless.twin import Particles, Point, Twin, within_tolerance
+from gapless.twin import Particles, Point, Twin, defaults, within_tolerance
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +57,18 @@ def test_bad_input_is_one_sentence(twin):
     other = within_tolerance(Twin.load("bench").space)
     with pytest.raises(BadInput, match="in a belief that is not about quadruped"):
         draw_from("narrow", twin, other)
+
+
+def test_the_thirty_robots_of_a_judgement_are_others_than_those_of_a_training(twin):
+    seen, unseen = (draw_from("models30", twin, unseen=u) for u in (False, True))
+    assert len(np.unique(np.concatenate([seen.values, unseen.values]), axis=0)) == 60
+
+
+def test_friction_that_a_model_leaves_out_is_drawn_from_none_to_a_real_mismatch(twin):
+    spec = twin.spec.copy()
+    for joint in spec.joints:
+        joint.frictionloss = 0.0
+    drawn = draw_from("wide", Twin.build(spec, defaults(), 0.02, "smooth"))
+    at = drawn.space.names.index("friction.coulomb/FL_calf")
+    assert drawn.low[at] == 0.0
+    assert drawn.high[at] == drawn.space.parameters[at].scale > 0

@@ -58,7 +58,7 @@ def test_a_belief_without_a_recipe_is_about_a_usual_twin(tmp_path):
         {"mechanisms": [{"kind": "Backlash", "width": [[1]]}]},
         {"mechanisms": [{"kind": "Backlash", "width": float("nan")}]},
         {"mechanisms": [{"kind": "Motor", "dc": {"kt": 1.0}}]},
-        {"mechanisms": [{"kind": "Friction"}] * 101},
+        {"mechanisms": [{"kind": "Friction"}] * 1001},
         {"centre": {"servo": "here"}},
         {"centre": 3},
     ],
@@ -68,3 +68,10 @@ def test_a_bad_recipe_is_one_sentence(given, tmp_path):
     file.write_text(json.dumps({**json.loads(file.read_text()), "twin": given}))
     with pytest.raises(BadInput, match="its twin cannot be made"):
         recipe.load("bench", file)
+
+
+def test_a_belief_about_another_robot_is_refused_though_its_names_would_do(tmp_path):
+    quadruped = Twin.load("quadruped")
+    save(Point(quadruped.space.select("latency.action"), [0.01]), tmp_path / "belief.json", recipe.recipe(quadruped))
+    with pytest.raises(BadInput, match="is about a robot with the joints FL_hip, .* not about biped"):
+        recipe.load("biped", tmp_path / "belief.json")

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from gapless.learn.course import Result
+    from gapless.report.page import Cell
 
 WORDS = {
     "runs": ("runs", "{:.0f}"),
@@ -79,7 +83,7 @@ def course(
     run = load_run(policy)
     chosen = preset or ("narrow" if belief else run.preset)
     run = dataclasses.replace(run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief)
-    twin, task, drawn = run.build()
+    twin, task, drawn = run.build(unseen=True)
     twin = on_terrain(twin, terrain or run.terrain, np.random.default_rng([seed, 5]))
     console = Console(stderr=True)
     with console.status("running the course"):
@@ -111,6 +115,13 @@ def course(
         console.print(f"filmed into {clip}", markup=False, highlight=False)
 
 
+def _cell(errors: NDArray[np.float64]) -> Cell:
+    """The mean error of runs at one command; none where all fell before errors count."""
+    from gapless.report.page import Cell
+
+    return Cell(f"{errors.mean():.3f}", min(2 * float(errors.mean()), 1.0)) if len(errors) else Cell("all fell", 1.0)
+
+
 def _page(path: Path, name: str, result: Result) -> None:
     """Figures, and errors by command."""
     from itertools import pairwise
@@ -127,12 +138,10 @@ def _page(path: Path, name: str, result: Result) -> None:
         table: list[list[str | Cell]] = []
         for command in asked:
             of = (result.command == command).all(axis=1)
-            error, turn = (float(np.nan_to_num(e[of]).mean()) for e in (result.velocity_error, result.yaw_error))
+            errors = [e[of][np.isfinite(e[of])] for e in (result.velocity_error, result.yaw_error)]
             fell = float(result.fell[of].mean())
             words = ", ".join(f"{c} {v:+.1f}" for c, v in zip(result.columns, command, strict=True))
-            table.append(
-                [words, Cell(f"{fell:.0%}", fell), *(Cell(f"{e:.3f}", float(np.clip(2 * e, 0, 1))) for e in (error, turn))]
-            )
+            table.append([words, Cell(f"{fell:.0%}", fell), *map(_cell, errors)])
         head = ("command", "falls", "velocity error [m/s]", "yaw rate error [rad/s]")
         clouds = [
             dots(result.velocity_error[of], result.yaw_error[of], colour, 7, 0.8)

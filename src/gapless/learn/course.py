@@ -60,7 +60,7 @@ class Result:
     torque_margin: Array
     """Share of the torque limit that was never used, of the joint that had the least."""
     speed: Array
-    """Largest joint speed, 99th percentile over joints and time [rad/s]."""
+    """Of the fastest joint [rad/s]."""
     roughness: Array
     """Root mean square of the change of an action in a period, in units of the target [rad]."""
     parameters: Array
@@ -184,7 +184,7 @@ class _Tally:
         self._success: Callable[[Scene], NDArray[np.bool_]] | None = getattr(task, "success", None)
         self._last = np.zeros((n, environment.scene.action.shape[1]))
         self._fell, self._margin, self._speed = np.zeros(n, bool), np.ones(n), np.zeros(n)
-        self._sums = {k: np.zeros(n) for k in ("count", "velocity", "yaw", "power", "distance", "rough", "held")}
+        self._sums = {k: np.zeros(n) for k in ("lived", "count", "velocity", "yaw", "power", "distance", "rough", "held")}
 
     def add(self, k: int, failed: NDArray[np.bool_]) -> None:
         scene, sums = self._environment.scene, self._sums
@@ -194,6 +194,7 @@ class _Tally:
         self._margin = np.where(alive, np.clip(1 - used, 0.0, self._margin), self._margin)
         self._speed = np.where(alive, np.maximum(self._speed, np.abs(scene.dq).max(axis=1)), self._speed)
         scale = np.asarray(self._environment.contract.action.scale)
+        sums["lived"] += alive
         sums["rough"] += alive * (((scene.action - self._last) * scale) ** 2).mean(axis=1)
         self._last = scene.action
         if self._success is not None and (self.steps - k) * scene.dt <= HOLD:
@@ -224,7 +225,7 @@ class _Tally:
             sums["power"] / weight,
             self._margin,
             self._speed,
-            np.sqrt(sums["rough"] / self.steps),
+            np.sqrt(sums["rough"] / np.maximum(sums["lived"], 1)),
             parameters,
             hardness,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ class Step:
     """Episodes that ended as the task said, or as physics broke."""
     timeout: NDArray[np.bool_]
     """Episodes that ended because their time was over, or the ground."""
+    final: dict[str, Frame] | None = None
+    """Where episodes ended and `keep_final` is set: the observation before they started anew."""
 
 
 class Environment:
@@ -83,8 +86,12 @@ class Environment:
         """
         self.twin, self.task, self.n = twin, task, n
         self.contract = contract_of(twin, task) if contract is None else contract
+        _check_drives(twin, self.contract)
         self._columns = self.contract.columns(twin.joints)
-        self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], threads=threads)
+        kinds = {t.kind for t in self.contract.observation.terms}
+        usual = ("q", "dq", "quat", "gyro") if Scene.floats(twin) else ("q", "dq")
+        signals = (*usual, *(s for s in ("tau", "acc") if s in kinds))
+        self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], signals, threads)
         self._rng = rng
         self.scene = Scene(twin, self.worlds, len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
@@ -107,6 +114,9 @@ class Environment:
         self.ground_hardness: Array = np.zeros(n)
         """Where each episode started, 0 to 1; 0 on a floor."""
         self._command = np.tile(self.worlds.home_command, (n, 1))
+        self._fresh = np.ones(n, bool)  # nothing was told yet that a filter could go on from
+        self.keep_final = False
+        """Whether a step also gives the last observation of episodes that end in it."""
 
     def reset(self, spread: bool = False) -> dict[str, Frame]:
         """Start all episodes; with `spread` they end at different times, as those of a long run do."""
@@ -120,7 +130,7 @@ class Environment:
         """Advance every world by one control period under actions of shape (n, actions)."""
         scene = self.scene
         scene.last_action, scene.action = scene.action, np.array(action, float)
-        self._command[:, self._controls] = act.targets(self.contract, scene.action, time=scene.time, command=scene.asked)
+        self._command[:, self._controls] = self._targets()
         self._push()
         self.worlds.step(self._command)
         scene.advance()
@@ -140,12 +150,34 @@ class Environment:
         if len(due):
             self._ask(due)
         reward = np.sum([np.zeros(self.n), *terms.values()], axis=0)
+        final = None
         if ended.any():
+            final = self._last_look() if self.keep_final else None
             self._start(np.flatnonzero(ended))
             scene.update()
-        return Step(self._observe(), reward, terms, failed, timeout)
+        return Step(self._observe(), reward, terms, failed, timeout, final)
+
+    def _targets(self) -> Array:
+        """What the joints are told. Shape: (n, joints)."""
+        scene = self.scene
+        told = act.targets(self.contract, scene.action, time=scene.time, command=scene.asked)
+        if self.contract.action.filter is not None:
+            last = np.where(self._fresh[:, None], told, self._command[:, self._controls])
+            told = act.targets(self.contract, scene.action, last, scene.time, scene.asked)
+            self._fresh[:] = False
+        return told
+
+    def _last_look(self) -> dict[str, Frame]:
+        """The observation before episodes start anew, of which nobody remembers anything."""
+        kept = self._observer, self._truth, self._wake, self.scene.asked
+        self._observer, self._truth, self._wake = copy.deepcopy(kept[:3])
+        observation = self._observe()
+        self._observer, self._truth, self._wake, self.scene.asked = kept
+        return observation
 
     def _check(self, name: str, term: Array) -> None:
+        if name == "falls":
+            raise BadInput("a reward term cannot be called 'falls', which is how often robots fall: give it another name")
         if np.shape(term) != (self.n,):
             raise BadInput(f"reward term {name!r} has shape {np.shape(term)}; expected one number a world, ({self.n},)")
         wrong = ~np.isfinite(term) & ~self.worlds.failed
@@ -180,6 +212,7 @@ class Environment:
         self._observer.reset(which)
         self._truth.reset(which)
         self._wake.reset(which)
+        self._fresh[ids] = True
         scene.time[ids] = 0.0
         scene.action[ids] = scene.last_action[ids] = 0.0
         self._until[ids] = episode.seconds
@@ -224,6 +257,8 @@ class Environment:
         if scene.floating:
             true |= {"quat": scene.quat, "gyro": scene.turn, "velocity": scene.velocity}
         estimated = self._estimate(readings)
+        if "tip" in estimated:
+            true["tip"] = self._estimate({"q": scene.q, "dq": scene.dq})["tip"]
         readings = {**readings, **estimated, "q": readings["q"][:, order], "dq": readings["dq"][:, order]}
         others = {k: v for k, v in readings.items() if k not in true}
         scene.asked = self._wake(scene.command, readings)
@@ -242,6 +277,8 @@ class Environment:
             parts = [scene.foot_height * 10, scene.contact.astype(float), *parts]
         if scene.floating:
             parts = [scene.velocity * 2, (scene.height[:, None] - scene.home_height) * 10, *parts]
+        if hasattr(self.task, "privileged"):
+            parts.append(self.task.privileged(scene))
         return parts
 
     def mirror(self) -> tuple[mirror.Mirror, mirror.Mirror, mirror.Mirror] | None:
@@ -249,7 +286,8 @@ class Environment:
         by_joint = mirror.joints(self.twin)
         policy = mirror.observation(self.contract, self.twin)
         truth = mirror.observation(self._truth.contract, self.twin)
-        if by_joint is None or policy is None or truth is None or not self.scene.floating:
+        own = hasattr(self.task, "privileged")  # nobody knows what those become
+        if by_joint is None or policy is None or truth is None or own or not self.scene.floating:
             return None
         parts = [truth, mirror.straight(mirror.VECTOR), mirror.straight((1.0,))]
         if self.scene.has_legs:
@@ -259,6 +297,17 @@ class Environment:
             parts += [feet, feet]
         parts.append(mirror.parameters(self.quantities))
         return policy, mirror.joined(parts), by_joint
+
+
+def _check_drives(twin: Twin, contract: Contract) -> None:
+    """Raise unless the robot's drives take what a policy puts out, as often as it does."""
+    for d in (d for d in twin.drives if d.name in contract.joints.names):
+        kind = KINDS[drive_signal(twin.model, d.actuator)]
+        if kind != contract.action.kind:
+            raise BadInput(f"the policy commands {contract.action.kind}, but the drive of {d.name} takes {kind}")
+    period = contract.timing.control_dt
+    if period is not None and abs(period - twin.control_dt) > 1e-6:
+        raise BadInput(f"the policy runs every {period:g} s, but {twin.name} is commanded every {twin.control_dt:g} s")
 
 
 def _most(twin: Twin, d: Drive, torque: float) -> float:

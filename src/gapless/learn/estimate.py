@@ -10,6 +10,8 @@ from gapless.learn.legs import chain_to, legs_of
 from gapless.policy.contract import Contract
 from gapless.twin import Twin
 from gapless.twin.space import Array
+from gapless.worlds.path import multiply, rotate_back
+from gapless.worlds.sense import imu_of
 
 
 class Estimator:
@@ -27,6 +29,7 @@ class Estimator:
             contract: of the policy. A term of kind "tip" names in its frame what it follows: `site:NAME` or `body:NAME`.
         """
         terms = {t.kind: t for t in contract.observation.terms}
+        self._seat = None if (imu := imu_of(twin.model)) is None or imu.quat[0] == 1.0 else imu.quat
         self._legs = legs_of(twin) if "velocity" in terms else None
         self._tip = chain_to(twin, terms["tip"].frame) if "tip" in terms else None
 
@@ -35,7 +38,11 @@ class Estimator:
         found: dict[str, Array] = {}
         q, dq = readings["q"], readings["dq"]
         if self._legs is not None:
-            found["velocity"] = self._legs.velocity(q, dq, readings["quat"], readings["gyro"])
+            quat, gyro = readings["quat"], readings["gyro"]
+            if self._seat is not None:  # from the IMU's axes to those of the base, where the legs are
+                back = self._seat * [1, -1, -1, -1]
+                quat, gyro = multiply(quat, back), rotate_back(back, gyro)
+            found["velocity"] = self._legs.velocity(q, dq, quat, gyro)
         if self._tip is not None:
             upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
             found["tip"] = self._tip.at(q, dq, upright)[0][:, 0]

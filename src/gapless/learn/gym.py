@@ -21,8 +21,8 @@ MOST = 10.0
 class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """Observations are the policy group, what a robot can know; `infos["critic"]` holds the other one.
 
-    An episode that ends starts anew in the same step, and the observation is the new one's first. Rewards by term are in
-    `infos["terms"]`.
+    An episode that ends starts anew in the same step, and the observation is the new one's first; the last of the one that
+    ended is in `infos["final_obs"]`, as Gymnasium has it. Rewards by term are in `infos["terms"]`.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 - as Gymnasium declares it
@@ -42,6 +42,7 @@ class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _build(self, seed: int) -> None:
         twin, task, n, belief = self._given
         self._environment = Environment(twin, task, n, belief, np.random.default_rng(seed), self._threads)
+        self._environment.keep_final = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frame, dict[str, Any]]:
         if seed is not None:
@@ -51,5 +52,11 @@ class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def step(self, actions: NDArray[np.float32]) -> tuple[Frame, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         step = self._environment.step(np.clip(actions, -MOST, MOST))
-        infos = {"critic": step.observation["critic"], "terms": step.terms}
+        infos: dict[str, Any] = {"critic": step.observation["critic"], "terms": step.terms}
+        if step.final is not None:
+            ended = step.failed | step.timeout
+            infos["final_obs"], infos["_final_obs"] = np.full(self.num_envs, None, object), ended
+            for i in np.flatnonzero(ended):
+                infos["final_obs"][i] = step.final["policy"][i]
+            infos["final_critic"] = step.final["critic"]
         return step.observation["policy"], step.reward, step.failed, step.timeout, infos

@@ -19,6 +19,8 @@ STANCE = 0.01
 """How far above the lowest foot a foot loses most of its say in the velocity estimate [m]."""
 
 _HINGE = int(mujoco.mjtJoint.mjJNT_HINGE)
+_BOX = int(mujoco.mjtGeom.mjGEOM_BOX)
+_LONG = (int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER), int(mujoco.mjtGeom.mjGEOM_ELLIPSOID))
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,14 @@ def legs_of(twin: Twin) -> Legs:
 
 
 def find_legs(twin: Twin) -> Legs | None:
-    """The legs of a robot, or None. What turns without end is a wheel and no leg."""
+    """The legs of a robot, or None. What turns without end about its own middle is a wheel and no leg."""
     model, robot = twin.model, RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
     feet = [int(model.geom(name).id) for name in robot.feet]
-    bodies = [b for b in sorted({int(model.geom_bodyid[g]) for g in feet}) if _is_leg(model, b)]
-    if not bodies:
+    on = {b: [g for g in feet if model.geom_bodyid[g] == b] for b in sorted({int(model.geom_bodyid[g]) for g in feet})}
+    on = {body: geoms for body, geoms in on.items() if _is_leg(model, body, geoms)}
+    if not on:
         return None
-    geoms = [[g for g in feet if model.geom_bodyid[g] == b] for b in bodies]
+    bodies, geoms = list(on), list(on.values())
     centres = [model.geom_pos[of].mean(axis=0) for of in geoms]
     touch = [np.concatenate([_points(model, g) for g in of]) for of in geoms]
     return _chains(twin, int(model.body(robot.base).id), bodies, centres, touch)
@@ -131,9 +134,21 @@ def _chains(twin: Twin, base: int, bodies: list[int], centres: list[Array], touc
     return legs
 
 
-def _is_leg(model: mujoco.MjModel, body: int) -> bool:
+def _is_leg(model: mujoco.MjModel, body: int, geoms: list[int]) -> bool:
+    """Whether a body that stands on geoms is the end of a leg."""
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-    return count > 0 and bool(model.jnt_limited[first : first + count].all())
+    wheels = [not model.jnt_limited[j] and all(_round(model, g, j) for g in geoms) for j in range(first, first + count)]
+    return count > 0 and not any(wheels)
+
+
+def _round(model: mujoco.MjModel, geom: int, joint: int) -> bool:
+    """Whether a geom looks the same however its joint turns; a mesh that turns about its middle may."""
+    kind, axis, size = int(model.geom_type[geom]), model.jnt_axis[joint], model.geom_rbound[geom]
+    if np.linalg.norm(np.cross(model.geom_pos[geom] - model.jnt_pos[joint], axis)) > 0.2 * size:
+        return False
+    along = np.empty(3)
+    mujoco.mju_rotVecQuat(along, np.array([0.0, 0.0, 1.0]), model.geom_quat[geom])
+    return kind != _BOX and (kind not in _LONG or abs(along @ axis) > 0.9)
 
 
 def _rows(model: mujoco.MjModel, link: int, driven: dict[int, int]) -> list[tuple[Array, Array, int, bool]]:

@@ -13,6 +13,7 @@ from gapless.policy.contract import Contract, Term
 from gapless.robots.model import home
 from gapless.twin import Twin
 from gapless.twin.space import Array
+from gapless.worlds.sense import imu_of
 
 CLOSE = 0.01
 """How near a mirrored joint must be to its partner [m]."""
@@ -61,7 +62,7 @@ def joints(twin: Twin) -> Mirror | None:
 def observation(contract: Contract, twin: Twin) -> Mirror | None:
     """The mirror of a policy's observation; None where a term's mirror is not known."""
     by_joint = joints(twin)
-    if by_joint is None:
+    if by_joint is None or not _level(twin):
         return None
     index: list[int] = []
     sign: list[float] = []
@@ -75,6 +76,17 @@ def observation(contract: Contract, twin: Twin) -> Mirror | None:
             index += (len(index) + one.index).tolist()
             sign += one.sign.tolist()
     return Mirror(np.array(index, dtype=np.int64), np.array(sign))
+
+
+def _level(twin: Twin) -> bool:
+    """Whether left and right change places in the IMU's axes as they do in those of the base."""
+    imu = imu_of(twin.model)
+    if imu is None:
+        return True
+    flat = np.empty(9)
+    mujoco.mju_quat2Mat(flat, imu.quat)
+    seat = flat.reshape(3, 3)
+    return np.allclose(seat @ np.diag(VECTOR) @ seat.T, np.diag(VECTOR), atol=1e-3)
 
 
 def _term(term: Term, by_joint: Mirror, commands: Sequence[str]) -> Mirror | None:

@@ -13,11 +13,13 @@ from gapless.twin import Belief, Box, Particles, Point, Twin
 
 PRESETS = ("none", "narrow", "wide", "models30")
 
-# Range of each quantity: as a factor of nominal ("x"), around nominal ("+"; "scale" in units of a real mismatch, for a centre
-# of mass a fifth of the link's radius of gyration), as a share of the robot's mass, or in its own unit ("").
+# Range of each quantity: as a factor of nominal ("x"; from 0 to a real mismatch where the model has none at all), around
+# nominal ("+"; "scale" in units of a real mismatch, for a centre of mass a fifth of the link's radius of gyration), as a share
+# of the robot's mass, or in its own unit ("").
 # Sources: the table of Tan et al. 2018 (bullet3's minitaur: mass 80-120 %, motor strength 80-120 %, friction 0.5-1.25, latency
-# of the whole loop 0-40 ms, IMU bias 0.05 rad, IMU noise to 0.05 rad); Peng et al. 2018 (controller gains, joint damping);
-# encoder zeros and noise: Asimov's and mjlab's.
+# of the whole loop 0-40 ms, IMU bias 0.05 rad, IMU noise to 0.05 rad, both less here); Peng et al. 2018 (controller gains and
+# joint damping, both less here); encoder zeros and noise: Asimov's and mjlab's. Not drawn: moments of inertia apart from
+# masses, the length of a period (latency.jitter stands for it), gyro bias, stiffness of contacts.
 WIDE: dict[str, tuple[str, float, float]] = {
     "inertia.mass/*": ("x", 0.8, 1.2),
     "inertia.payload": ("of mass", 0.0, 0.2),
@@ -60,11 +62,11 @@ MODELS30 = {
 """Hwangbo et al. 2019: masses 15 %, centres of mass 2 cm, friction 0.95 +- 0.2; joint positions are not randomised here."""
 
 
-def draw_from(preset: str, twin: Twin, belief: Belief | None = None) -> Belief | None:
+def draw_from(preset: str, twin: Twin, belief: Belief | None = None, unseen: bool = False) -> Belief | None:
     """What worlds are drawn from: a preset by name, around what is believed about the robot where that is given.
 
     `none` is the nominal robot, or the belief's mean; `narrow` is the belief; `wide` are the ranges of the field, whatever is
-    believed; `models30` are 30 robots drawn once, around the nominal one.
+    believed; `models30` are 30 robots drawn once, around the nominal one: with `unseen` other ones than those of a training.
     """
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
@@ -78,7 +80,7 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None) -> Belief |
         return belief
     if preset == "wide":
         return box(twin, WIDE)
-    drawn = box(twin, MODELS30).sample(30, np.random.default_rng(30))
+    drawn = box(twin, MODELS30).sample(30, np.random.default_rng(31 if unseen else 30))
     return Particles(box(twin, MODELS30).space, drawn, np.full(30, 1 / 30))
 
 
@@ -98,7 +100,8 @@ def box(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Box:
                 "of mass": (weight, 0.0),
                 "": (1.0, 0.0),
             }[how]
-            found[p.name] = of + by * low, of + by * high
+            absent = how == "x" and p.nominal == 0
+            found[p.name] = (0.0, p.scale) if absent else (of + by * low, of + by * high)
     space = twin.space.select(*found)
     ends = np.array([found[name] for name in space.names])
     return Box(space, space.clip(ends[:, 0]), space.clip(ends[:, 1]))

@@ -76,12 +76,15 @@ class Run:
         add = [Gains(kp=kp, kd=kd)] if kp or kd else []
         return recipe.load(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
 
-    def build(self, task: Task | None = None) -> tuple[Twin, Task, Belief | None]:
-        """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from."""
+    def build(self, task: Task | None = None, unseen: bool = False) -> tuple[Twin, Task, Belief | None]:
+        """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from.
+
+        unseen: where those are robots drawn once, other ones than the training's.
+        """
         twin = self.twin()
         belief = beliefs.load(self.belief) if self.belief else None
         task = task_of(self.task, twin, self.history, self.residual) if task is None else task
-        return twin, task, draw_from(self.preset, twin, belief)
+        return twin, task, draw_from(self.preset, twin, belief, unseen)
 
     def save(self, folder: Path) -> None:
         table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self)}
@@ -151,6 +154,7 @@ def train(
         task: one's own; that which the run names unless given.
     """
     twin, task, belief = run.build(task)
+    unseen = run.build(task, unseen=True)[2]
     twin = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6]))
     # the waiting threads of OpenMP would spin on the cores that physics needs
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -171,7 +175,7 @@ def train(
 
     def judge() -> float:
         """Compare the policy with the best in held-out worlds; a resumed run goes on from here."""
-        score = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+        score = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder)
         state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
         write_checkpoint(folder / "checkpoint.pt", state)
         return score
@@ -204,7 +208,7 @@ def train(
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
         if progress is not None:
-            held_out = _judge(learner, make_held_out(twin, task, belief, run.seed, threads), best, folder)
+            held_out = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder)
             tell(News(progress, held_out, best.score, best.iteration))
         raise
     except Diverged:

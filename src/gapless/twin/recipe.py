@@ -15,6 +15,8 @@ from gapless.twin import callback, mechanisms
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.twin import Twin, defaults
 
+MOST = 1000
+"""Mechanisms or joints."""
 KINDS: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__ if name != "DC"}
 
 
@@ -22,7 +24,7 @@ def recipe(twin: Twin) -> dict[str, Any]:
     """What a twin has besides the usual mechanisms, as JSON has it."""
     usual = defaults()
     special = [{"kind": type(m).__name__, **dataclasses.asdict(m)} for m in twin.mechanisms if m not in usual]  # type: ignore[call-overload]
-    return {"mechanisms": special, "centre": callback.centres(twin.spec)}
+    return {"joints": list(twin.joints), "mechanisms": special, "centre": callback.centres(twin.spec)}
 
 
 def load(
@@ -39,18 +41,21 @@ def load(
         add: mechanisms that take the place of the recipe's of the same kind.
         in_air: hold the floating base fixed.
     """
-    made, centre = _read(belief)
+    made, centre, joints = _read(belief)
     instead = {type(m) for m in add}
     twin = Twin.load(robot, add=[*add, *(m for m in made if type(m) not in instead)], in_air=in_air)
+    if joints is not None and sorted(joints) != sorted(twin.joints):
+        raise BadInput(f"{belief}: is about a robot with the joints {', '.join(joints[:4])}…, not about {twin.name}")
     return twin.plus(centre={joint: angle for joint, angle in centre.items() if joint in twin.joints}) if centre else twin
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[list[Mechanism], dict[str, float]]:
+def _read(path: str | os.PathLike[str]) -> tuple[list[Mechanism], dict[str, float], list[str] | None]:
     """The recipe in a belief's file, which may come from anywhere."""
     given = beliefs.table(path).get("twin", {})
     try:
         made = [_mechanism(m) for m in _list(given.get("mechanisms", []))]
-        return made, {str(j): _number(a) for j, a in dict(given.get("centre", {})).items()}
+        joints = [str(j) for j in _list(given["joints"])] if "joints" in given else None
+        return made, {str(j): _number(a) for j, a in dict(given.get("centre", {})).items()}, joints
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise BadInput(f"{path}: its twin cannot be made ({error})") from None
 
@@ -80,6 +85,6 @@ def _number(value: Any) -> float:
 
 
 def _list(values: Iterable[Any]) -> list[Any]:
-    if not isinstance(values, list) or len(values) > 100:
-        raise ValueError("a short list of mechanisms was expected")
+    if not isinstance(values, list) or len(values) > MOST:
+        raise ValueError(f"a short list was expected, not {str(values)[:40]}")
     return values
