@@ -80,7 +80,7 @@ def test_runs_that_fell_at_once_do_not_make_an_error_look_smaller(tmp_path):
     command, fell = np.array([[1.0, 0.3, 0.8]] * 2 + [[0.0, 0.0, 0.0]]), np.array([True, False, True])
     error, zero = np.array([np.nan, 1.044, np.nan]), np.zeros(3)
     columns = ("vx", "vy", "yaw_rate")
-    result = courses.Result(command, columns, fell, ~fell, error, error, zero, zero, zero, zero, np.zeros((3, 0)), zero)
+    result = courses.Result(command, columns, fell, ~fell, error, error, zero, zero, zero, zero, zero, np.zeros((3, 0)), zero)
     _page(tmp_path / "page.html", "walk", result)
     rows = re.findall(r"vx [^<]*</td>(.*?)</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
     assert [re.findall(r">([^<]+)</td>", row) for row in rows] == [["100%", "all fell", "all fell"], ["50%", "1.044", "1.044"]]

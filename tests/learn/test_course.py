@@ -10,6 +10,7 @@ from gapless.learn.settings import Settings
 from gapless.learn.tasks import task_of
 from gapless.policy.folder import load
 from gapless.twin import Twin
+from gapless.twin.mechanisms import Motor
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +120,12 @@ def test_a_policy_with_a_memory_runs_one_course_after_another_as_if_it_were_the_
     first = judged(1)
     judged(2)
     np.testing.assert_array_equal(judged(1).velocity_error, first.velocity_error)
+
+
+def test_the_margin_of_joint_speed_is_shown_where_the_motors_have_a_no_load_speed(twin):
+    fast = Twin.load("quadruped", add=[Motor(no_load_speed=30.0)])
+    result = course.run(fast, task_of("velocity", fast), still, None, np.random.default_rng(0), 1, True, 3.0, threads=1)
+    np.testing.assert_allclose(result.speed_margin, 1 - result.speed / 30.0)
+    assert 0 < result.summary()["speed_margin"] < 1
+    plain = course.run(twin, task_of("velocity", twin), still, None, np.random.default_rng(0), 1, True, 0.1, threads=1)
+    assert "speed_margin" not in plain.summary()

@@ -1,6 +1,7 @@
 """Training runs: the same curve from the same seed, going on bit by bit, a policy left behind whatever happens."""
 
 import dataclasses
+import hashlib
 import json
 from types import SimpleNamespace
 
@@ -95,6 +96,21 @@ def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
     assert [t.name for t in policy.contract.observation.terms][:3] == ["gyro", "gravity", "q"]
     assert policy(np.zeros((3, policy.contract.width))).shape == (3, 12)
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_the_contract_names_the_models_file_and_the_delays_that_were_met(tmp_path):
+    robot = tmp_path / "robot.xml"
+    robot.write_text(Twin.load("quadruped").spec.to_xml())
+    run = dataclasses.replace(run_of(), robot=str(robot))
+    curve(run, tmp_path / "run", iterations=2)
+    contract = load(tmp_path / "run").contract
+    assert contract.robot.model_sha256 == hashlib.sha256(robot.read_bytes()).hexdigest()
+    low, high = contract.timing.delay_range
+    assert 0.0 <= low < 0.004  # two delays of 0 to 20 ms
+    assert 0.036 < high <= 0.04
+    robot.write_text(robot.read_text() + "<!-- heavier -->")
+    with pytest.raises(BadInput, match="the robot's file has changed since the training began"):
+        curve(load_run(tmp_path / "run"), tmp_path / "run", resume=True)
 
 
 def test_the_policy_in_the_folder_is_the_best_and_not_the_last(tmp_path, monkeypatch):
@@ -230,6 +246,7 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         ({"colour": "red"}, "colour"),
         ({"robot": 5}, "robot must be text"),
         ({"seed": -1}, "seed: a whole number"),
+        ({"sha256": []}, "a table of hashes"),
         ({"kp": "stiff"}, "kp: a finite number"),
     ):
         (folder / "run.json").write_text(json.dumps(table | change))

@@ -23,6 +23,7 @@ WORDS = {
     "cost_of_transport": ("cost of transport", "{:.2f}"),
     "torque_margin": ("least torque margin", "{:.0%}"),
     "joint_speed": ("fastest joint", "{:.1f} rad/s"),
+    "speed_margin": ("least margin of joint speed", "{:.0%}"),
     "roughness": ("change of a target in a period", "{:.3f} rad"),
 }
 

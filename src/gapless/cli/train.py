@@ -178,6 +178,7 @@ def _run(
     if chosen["iterations"] is not None:  # what grows over a training grows at each checkpoint: a short one needs them too
         chosen["every"] = max(1, min(Settings.every, chosen["iterations"] // 10))
     preset = preset or ("narrow" if belief else "wide")
+    robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(belief.resolve()) if belief else "", seed, history, residual, kp, kd, terrain)
     settings = dataclasses.replace(settings_of(task, run.twin()), **{k: v for k, v in chosen.items() if v is not None})
     return dataclasses.replace(run, settings=settings)

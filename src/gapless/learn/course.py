@@ -61,6 +61,8 @@ class Result:
     """Share of the torque limit that was never used, of the joint that had the least."""
     speed: Array
     """Of the fastest joint [rad/s]."""
+    speed_margin: Array
+    """Share of the joints' velocity limits that was never used, of the joint that had the least; NaN where none is known."""
     roughness: Array
     """Root mean square of the change of an action in a period, in units of the target [rad]."""
     parameters: Array
@@ -85,6 +87,7 @@ class Result:
             else np.nan,
             "torque_margin": float(self.torque_margin.min()),
             "joint_speed": float(self.speed.max()),
+            "speed_margin": float(self.speed_margin.min()),
             "roughness": mean(self.roughness),
         }
         return {k: v for k, v in figures.items() if np.isfinite(v)}
@@ -184,6 +187,10 @@ class _Tally:
         self._success: Callable[[Scene], NDArray[np.bool_]] | None = getattr(task, "success", None)
         self._last = np.zeros((n, environment.scene.action.shape[1]))
         self._fell, self._margin, self._speed = np.zeros(n, bool), np.ones(n), np.zeros(n)
+        joints = environment.contract.joints
+        limits = dict(zip(joints.names, joints.velocity_limit or (), strict=False))
+        self._limit = np.array([limits.get(j) or np.nan for j in environment.twin.joints])
+        self._speed_margin = np.ones(n) if np.isfinite(self._limit).any() else np.full(n, np.nan)
         self._sums = {k: np.zeros(n) for k in ("lived", "count", "velocity", "yaw", "power", "distance", "rough", "held")}
 
     def add(self, k: int, failed: NDArray[np.bool_]) -> None:
@@ -193,6 +200,9 @@ class _Tally:
         used = (np.abs(scene.torque) / scene.torque_limit).max(axis=1)
         self._margin = np.where(alive, np.clip(1 - used, 0.0, self._margin), self._margin)
         self._speed = np.where(alive, np.maximum(self._speed, np.abs(scene.dq).max(axis=1)), self._speed)
+        if np.isfinite(self._limit).any():
+            left = 1 - np.nanmax(np.abs(scene.dq) / self._limit, axis=1)
+            self._speed_margin = np.where(alive, np.minimum(left, self._speed_margin), self._speed_margin)
         scale = np.asarray(self._environment.contract.action.scale)
         sums["lived"] += alive
         sums["rough"] += alive * (((scene.action - self._last) * scale) ** 2).mean(axis=1)
@@ -225,6 +235,7 @@ class _Tally:
             sums["power"] / weight,
             self._margin,
             self._speed,
+            self._speed_margin,
             np.sqrt(sums["rough"] / np.maximum(sums["lived"], 1)),
             parameters,
             hardness,

@@ -346,6 +346,8 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         limits = [_most(twin, d, j.torque_limit) for d, j in zip(twin.drives, table, strict=True)]
         scale, offset = tuple(limits), (0.0,) * len(table)
     terms: tuple[Term, ...] = tuple(task.terms(twin))
+    fastest = {p.name: p.nominal for p in twin.space.parameters if p.quantity == "motor.no_load_speed"}
+    no_load = {name.partition("/")[2]: speed for name, speed in fastest.items()}
     imu = imu_of(twin.model)
     return Contract(
         joints=Joints(
@@ -354,7 +356,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
             tuple(j.kp for j in table),
             tuple(j.kd for j in table),
             tuple(j.torque_limit if np.isfinite(j.torque_limit) else None for j in table),
-            None,
+            tuple(no_load.get(j.name) for j in table) if no_load else None,
             tuple(j.armature for j in table),
             tuple((j.low, j.high) if np.isfinite(j.low + j.high) else None for j in table),
         ),

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from gapless.learn.tasks import task_of
 from gapless.logs import disk
 from gapless.policy import checks
 from gapless.policy.contract import Contract
+from gapless.robots.load import file_of
 from gapless.twin import Belief, Twin, recipe
 from gapless.twin import belief as beliefs
 from gapless.twin.mechanisms import Gains
@@ -61,9 +62,13 @@ class Run:
     kd: float | None = None
     terrain: str = "flat"
     settings: Settings = field(default_factory=Settings)
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    """Of the robot's file and the belief's when the training began; filled in when the run is saved."""
 
     def __post_init__(self) -> None:
         checks.texts(self, "run", "task", "robot", "preset", "belief", "terrain")
+        if not isinstance(self.sha256, Mapping):
+            raise BadInput("sha256: a table of hashes was expected")
         checks.whole(self.seed, "seed", 0, 1 << 32)
         checks.whole(self.history, "history", 1, 1000)
         for name in ("kp", "kd"):
@@ -86,8 +91,13 @@ class Run:
         task = task_of(self.task, twin, self.history, self.residual) if task is None else task
         return twin, task, draw_from(self.preset, twin, belief, unseen)
 
+    def hashes(self) -> dict[str, str]:
+        """Of the robot's file and the belief's as they are now."""
+        files = {"robot": file_of(self.robot), **({"belief": Path(self.belief)} if self.belief else {})}
+        return {what: disk.sha256(file) for what, file in files.items()}
+
     def save(self, folder: Path) -> None:
-        table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self)}
+        table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self), "sha256": self.hashes()}
         with disk.atomic(folder / "run.json") as part:
             part.write_text(json.dumps(table, indent=1))
 
@@ -171,15 +181,18 @@ def train(
         drawn = belief.narrow(hardness) if settings.widen and belief is not None else belief
         return Environment(twin, task, settings.worlds, drawn, rng, threads)
 
-    learner, best = Learner(make, settings, run.seed), _Best()
+    learner, best, model = Learner(make, settings, run.seed), _Best(), run.hashes()["robot"]
 
     def judge() -> float:
         """Compare the policy with the best in held-out worlds; a resumed run goes on from here."""
-        score = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder)
+        score = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, model)
         state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
         write_checkpoint(folder / "checkpoint.pt", state)
         return score
 
+    changed = [f"{what}'s file has" for what, known in run.sha256.items() if run.hashes().get(what) != known] if resume else []
+    if changed:
+        raise BadInput(f"{folder}: the {changed[0]} changed since the training began; start anew in another folder")
     if resume and (folder / "checkpoint.pt").exists():  # else it stopped before the first, and starts as it did then
         state = read_checkpoint(folder / "checkpoint.pt")
         _fits(folder, learner.load, state)
@@ -208,7 +221,7 @@ def train(
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
         if progress is not None:
-            held_out = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder)
+            held_out = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, model)
             tell(News(progress, held_out, best.score, best.iteration))
         raise
     except Diverged:
@@ -225,13 +238,13 @@ def make_held_out(twin: Twin, task: Task, belief: Belief | None, seed: int, thre
     return Environment(twin, task, HELD_OUT, belief, np.random.default_rng([seed, 1 << 40]), threads)
 
 
-def _judge(learner: Learner, environment: Environment, best: _Best, folder: Path) -> float:
+def _judge(learner: Learner, environment: Environment, best: _Best, folder: Path, model_sha256: str) -> float:
     """Run the policy in held-out worlds; where it is the best so far, keep and export it."""
     policy = learner.deterministic()
     score, golden = evaluate(policy, environment)
     if score > best.score:
         write_checkpoint(folder / "best.pt", learner.state())
-        export(policy, environment, golden, folder)
+        export(policy, environment, golden, folder, model_sha256)
         best.score, best.iteration = score, learner.iteration  # now it is there: who is interrupted before does it again
     return score
 
@@ -255,7 +268,7 @@ def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Go
     return total / HELD_OUT_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
 
 
-def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path) -> None:
+def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
     """Write the policy as any runtime takes it."""
     from gapless.policy import folder as policies
 
@@ -264,8 +277,18 @@ def export(policy: Deterministic, environment: Environment, golden: Golden, fold
         contract,
         recurrent=policies.recurrent_of(policy.memory),
         source=dataclasses.replace(contract.source, run=folder.name),
+        robot=dataclasses.replace(contract.robot, model_sha256=model_sha256),
+        timing=dataclasses.replace(contract.timing, delay_range=delays(environment)),
     )
     policies.save(folder, contract, policies.onnx_of(policy.network, contract.width, policy.memory), *golden)
+
+
+def delays(environment: Environment) -> tuple[float, float]:
+    """Least and most delay from reading to command in worlds that an environment draws [s]."""
+    belief, space = environment.worlds.belief, environment.twin.space
+    drawn = environment.twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
+    late = drawn[:, [i for i, name in enumerate(space.names) if name in ("latency.action", "latency.observation")]].sum(axis=1)
+    return float(late.min()), float(late.max())
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:

@@ -19,15 +19,20 @@ MAX_BYTES = 64 * 2**20
 
 def load(source: str | os.PathLike[str]) -> RobotModel:
     """Load a robot from a built-in name, a path to an MJCF or URDF file, or `menagerie:NAME`."""
+    text, path = os.fspath(source), file_of(source)
+    return _read(text.removeprefix("menagerie:") if text.startswith("menagerie:") else path.stem, text, path)
+
+
+def file_of(source: str | os.PathLike[str]) -> Path:
+    """The model file that a robot is loaded from."""
     text = os.fspath(source)
     if text in BUILT_IN:
-        return _read(text, text, _MODELS / f"{text}.xml")
+        return _MODELS / f"{text}.xml"
     if text.startswith("menagerie:"):
-        name = text.removeprefix("menagerie:")
-        return _read(name, text, _menagerie(name))
+        return _menagerie(text.removeprefix("menagerie:"))
     path = Path(text)
     if path.suffix.lower() in (".xml", ".mjcf", ".urdf") or path.exists():
-        return _read(path.stem, text, path)
+        return path
     raise BadInput(f"{unknown('robot', text, BUILT_IN)}; it may also be a path to an MJCF or URDF file, or menagerie:NAME")
 
 
