@@ -48,8 +48,8 @@ class Swing:
         return {
             "height": 2.0 * height,
             "upright": 3.0 * np.exp(-(((1 - height) / 0.05) ** 2)),
-            "speed": -0.01 * (scene.dq**2).sum(axis=1) * (1 + 10 * (height > 0.9)),
-            "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+            "speed": -0.002 * (scene.dq**2).sum(axis=1) * (1 + 10 * (height > 0.9)),
+            "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
