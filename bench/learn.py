@@ -9,6 +9,7 @@
 Each seed is trained from nothing and judged on unseen robots of the preset `wide` with pushes (216 runs, biped 54), and on the
 nominal robot. Intervals (90 %) are drawn over seeds and runs. Finished seeds are kept in --out and not trained again. Where
 those of a plain training of the same length are there too, the difference to them is shown: on the same robots, run by run.
+Beside it stands what a policy reaches that does nothing (`nothing_...`).
 The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, timed at each checkpoint of the training (which
 is not charged for it); what physics, the network, the update and the rest take is measured in a few iterations before.
 """
@@ -31,7 +32,7 @@ from rich.console import Console
 
 from bench.raw_loop import compiled, states
 from gapless.learn import course
-from gapless.learn.environment import Environment
+from gapless.learn.environment import Environment, contract_of
 from gapless.learn.learner import Learner, Progress
 from gapless.learn.presets import draw_from
 from gapless.learn.run import News, Run, train
@@ -129,6 +130,15 @@ def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any
     return figures | {"steps": steps, "steps_per_second": speed, "ratio_to_raw": speed / statistics.mean(raw), **parts}
 
 
+def doing_nothing(run: Run, threads: int) -> dict[str, float]:
+    """The simplest policy: every action zero, so joints at home; on the robots of the first seed."""
+    twin, task, _ = run.build()
+    actions = len(contract_of(twin, task).action.joints)
+    rng = np.random.default_rng([1000, 3])
+    result = course.run(twin, task, lambda seen: np.zeros((len(seen), actions)), draw_from("wide", twin), rng, threads=threads)
+    return {f"nothing_{k}": v for k, v in result.summary().items() if k in JUDGED}
+
+
 def summary(results: list[dict[str, Any]]) -> dict[str, float]:
     """Mean over seeds, the worst of them, and intervals over seeds and runs."""
     rng, out = np.random.default_rng(0), {}
@@ -212,7 +222,7 @@ def main() -> None:
     beside = "-".join(words) != plainest and all(f.is_file() for f in others)
     compared = difference(results, [json.loads(f.read_text()) for f in others]) if beside else {}
     if given.json:
-        print(json.dumps(summary(results) | compared))
+        print(json.dumps(summary(results) | compared | doing_nothing(plain, given.threads)))
 
 
 if __name__ == "__main__":
