@@ -13,6 +13,7 @@ from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
 from gapless.policy.contract import Term, Timing
 from gapless.twin import Twin
+from gapless.twin.mechanisms import DC, Gains, Motor
 from tests.learn.upright import Upright
 
 
@@ -313,3 +314,18 @@ def test_the_critic_of_an_arm_knows_where_its_tip_is():
         data.qpos[:] = environment.worlds.qpos[i]
         mujoco.mj_kinematics(arm.model, data)
         np.testing.assert_allclose(step.observation["critic"][i, at : at + 3] / scale, data.site("grasp").xpos, atol=1e-6)
+
+
+@pytest.mark.parametrize("motor", [None, Motor(no_load_speed=21.0), Motor(dc=DC(0.8, 0.3, 24.0))])
+def test_the_contract_has_the_drives_gains_whatever_the_motor(motor):
+    twin = Twin.load("quadruped", add=[motor] if motor else [])
+    joints = contract_of(twin, task_of("velocity", twin)).joints
+    np.testing.assert_allclose(joints.kp, 50.0)
+    np.testing.assert_allclose(joints.kd, 1.5)
+    assert joints.velocity_limit == ((21.0,) * 12 if motor and motor.no_load_speed else None)
+
+
+def test_gains_in_shares_of_the_supply_are_not_given_as_torque():
+    motor = Motor(dc=DC(0.8, 0.3, 24.0, voltage_control=True))
+    twin = Twin.load("bench", add=[Gains(kp={"*": 2.0}, kd={"*": 0.0}), motor])
+    assert contract_of(twin, task_of("swing", twin)).joints.kp is None

@@ -80,3 +80,21 @@ def test_a_leg_whose_joints_have_no_limits_is_still_a_leg(twin):
     for joint in spec.joints:
         joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
     assert legs_of(Twin.build(spec, defaults(), 0.02, "free")).names == legs_of(twin).names
+
+
+WHEELS = {
+    "caster": '<joint type="hinge" axis="0 0 1"/><geom size=".05" pos="-.05 0 -.1"/>',
+    "ellipsoid": '<joint name="wheel" axis="0 1 0"/><geom type="ellipsoid" size=".1 .02 .1"/>',
+    "lugs": '<joint name="wheel" axis="0 1 0"/><geom type="cylinder" size=".1 .02" zaxis="0 1 0"/>'
+    '<geom type="box" size=".01 .02 .01" pos="0 0 -.1"/>',
+}
+
+
+@pytest.mark.parametrize("wheel", WHEELS.values(), ids=WHEELS)
+def test_what_rolls_is_no_leg(wheel, tmp_path):
+    wheels = "".join(f'<body pos=".2 {y} .1">{wheel.replace("wheel", f"wheel{y}")}</body>' for y in (-0.2, 0.2))
+    drives = "".join(f'<velocity joint="wheel{y}" kv="1"/>' for y in (-0.2, 0.2)) if "wheel" in wheel else ""
+    body = f'<body pos="0 0 .1"><freejoint/><geom type="box" size=".2 .15 .03"/>{wheels}</body>'
+    floor = '<geom type="plane" size="0 0 1"/>'
+    (tmp_path / "rover.xml").write_text(f"<mujoco><worldbody>{floor}{body}</worldbody><actuator>{drives}</actuator></mujoco>")
+    assert find_legs(Twin.load(tmp_path / "rover.xml")) is None

@@ -7,7 +7,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.twin import Point, Twin, recipe
 from gapless.twin.belief import save
-from gapless.twin.mechanisms import DC, Backlash, Flex, Friction, Gains, Motor, Table
+from gapless.twin.mechanisms import DC, Backlash, Flex, Friction, Gains, Latency, Motor, Table
 
 DRIVES = [Gains(kp={"*": 2.0}, kd={"*": 0.0}), Motor(dc=DC(0.5, 2.0, 12.0, voltage_control=True))]
 
@@ -24,8 +24,9 @@ def written(twin, path):
         [Friction(full=True), Backlash(width=0.02)],
         [Friction(full=True), *DRIVES],
         [Flex(joints="servo", stiffness=30.0), Table("arm", (0.0, 0.0, 0.1))],
+        [Latency(buses={"can": "ser*"}), Friction(hard=False)],
     ],
-    ids=["usual", "backlash", "dc motor", "flex and table"],
+    ids=["usual", "backlash", "dc motor", "flex and table", "bus"],
 )
 def test_the_twin_is_made_again_from_its_recipe(mechanisms, tmp_path):
     twin = Twin.load("bench", add=mechanisms).plus(centre={"servo": 0.7})
@@ -36,9 +37,11 @@ def test_the_twin_is_made_again_from_its_recipe(mechanisms, tmp_path):
 
 
 def test_gains_that_are_given_take_the_place_of_the_recipes(tmp_path):
-    file = written(Twin.load("bench", add=[Gains(kp={"*": 3.0}), Friction(full=True)]), tmp_path / "belief.json")
-    twin = recipe.load("bench", file, [Gains(kp={"*": 5.0})])
-    assert dict(zip(twin.space.names, twin.space.nominal, strict=True))["gains.kp/servo"] == 5.0
+    twin = Twin.load("bench", add=[Gains(kp={"*": 3.0}, kd={"*": 0.1}), Friction(full=True)])
+    twin = recipe.load("bench", written(twin, tmp_path / "belief.json"), [Gains(kp={"*": 5.0})])
+    known = dict(zip(twin.space.names, twin.space.nominal, strict=True))
+    assert known["gains.kp/servo"] == 5.0
+    assert known["gains.kd/servo"] == 0.1
     assert twin.needs_callback
 
 
@@ -59,6 +62,17 @@ def test_a_belief_without_a_recipe_is_about_a_usual_twin(tmp_path):
         {"mechanisms": [{"kind": "Backlash", "width": float("nan")}]},
         {"mechanisms": [{"kind": "Motor", "dc": {"kt": 1.0}}]},
         {"mechanisms": [{"kind": "Friction"}] * 1001},
+        {"mechanisms": [{"kind": "Friction", "joints": None}]},
+        {"mechanisms": [{"kind": "Backlash", "width": "wide"}]},
+        {"mechanisms": [{"kind": "Gains", "kp": 3}]},
+        {"mechanisms": [{"kind": "Gains", "quantum": "x"}]},
+        {"mechanisms": [{"kind": "Gains", "unit": 10**400}]},
+        {"mechanisms": [{"kind": "Motor", "dc": {"kt": 0.0, "resistance": 1.0, "voltage": 12.0}}]},
+        {"mechanisms": [{"kind": "Motor", "no_load_speed": "x"}]},
+        {"mechanisms": [{"kind": "Table", "link": "arm", "point": [0, 1]}]},
+        {"mechanisms": [{"kind": "Table", "link": 3, "point": [0, 1, 2]}]},
+        {"mechanisms": [{"kind": "Inertia", "payload": 3}]},
+        {"joints": ["left", "right"]},
         {"centre": {"servo": "here"}},
         {"centre": 3},
     ],
@@ -73,5 +87,13 @@ def test_a_bad_recipe_is_one_sentence(given, tmp_path):
 def test_a_belief_about_another_robot_is_refused_though_its_names_would_do(tmp_path):
     quadruped = Twin.load("quadruped")
     save(Point(quadruped.space.select("latency.action"), [0.01]), tmp_path / "belief.json", recipe.recipe(quadruped))
-    with pytest.raises(BadInput, match="is about a robot with the joints FL_hip, .* not about biped"):
+    with pytest.raises(BadInput, match="is about a robot with the joints FL_hip, .* biped has others"):
         recipe.load("biped", tmp_path / "belief.json")
+
+
+def test_a_twin_that_has_it_all_already_is_not_the_robots_model(tmp_path):
+    twin = Twin.load("bench", add=[Backlash(width=0.02)])
+    file = written(twin, tmp_path / "belief.json")
+    twin.save(tmp_path / "twin.xml")
+    with pytest.raises(BadInput, match=r"its twin cannot be made of .*twin.xml"):
+        recipe.load(tmp_path / "twin.xml", file)

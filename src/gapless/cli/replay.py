@@ -72,7 +72,7 @@ def replay(
     robot = load(model)
     paths = log_paths(logs)
     stated = load_mapping(mapping) if mapping else None
-    if belief:
+    if belief and recipe.written(belief):
         twin = recipe.load(robot, belief, gains(kp, kd, Log({}, ())), in_air)
     else:  # the model as it is given: its own solver settings for friction, however soft
         twin = Twin.load(robot, add=[Friction(hard=False), *gains(kp, kd, read(paths[0], stated))], in_air=in_air)

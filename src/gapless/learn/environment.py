@@ -23,6 +23,7 @@ from gapless.policy.wake import Wake
 from gapless.robots import RobotModel
 from gapless.twin import Belief, Space, Twin
 from gapless.twin.mechanism import Drive, drive_signal
+from gapless.twin.mechanisms import Motor
 from gapless.twin.space import Array
 from gapless.worlds import Worlds
 from gapless.worlds.path import multiply
@@ -163,12 +164,12 @@ class Environment:
         told = act.targets(self.contract, scene.action, time=scene.time, command=scene.asked)
         if self.contract.action.filter is not None:
             last = np.where(self._fresh[:, None], told, self._command[:, self._controls])
-            told = act.targets(self.contract, scene.action, last, scene.time, scene.asked)
+            told = last + self.contract.action.filter * (told - last)
             self._fresh[:] = False
         return told
 
     def _last_look(self) -> dict[str, Frame]:
-        """The observation before episodes start anew, of which nobody remembers anything."""
+        """The observation before episodes start anew; it leaves no trace in any history or clock."""
         kept = self._observer, self._truth, self._wake, self.scene.asked
         self._observer, self._truth, self._wake = copy.deepcopy(kept[:3])
         observation = self._observe()
@@ -346,17 +347,18 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         limits = [_most(twin, d, j.torque_limit) for d, j in zip(twin.drives, table, strict=True)]
         scale, offset = tuple(limits), (0.0,) * len(table)
     terms: tuple[Term, ...] = tuple(task.terms(twin))
-    fastest = {p.name: p.nominal for p in twin.space.parameters if p.quantity == "motor.no_load_speed"}
-    no_load = {name.partition("/")[2]: speed for name, speed in fastest.items()}
+    nominal = {p.name: float(p.nominal) for p in twin.space.parameters}
+    has_line = any(p.quantity == "motor.no_load_speed" for p in twin.space.parameters)
+    in_duty = any(isinstance(m, Motor) and m.dc is not None and m.dc.voltage_control for m in twin.mechanisms)
     imu = imu_of(twin.model)
     return Contract(
         joints=Joints(
             twin.joints,
             default,
-            tuple(j.kp for j in table),
-            tuple(j.kd for j in table),
+            None if in_duty else tuple(nominal.get(f"gains.kp/{j.name}", j.kp) for j in table),
+            None if in_duty else tuple(nominal.get(f"gains.kd/{j.name}", j.kd) for j in table),
             tuple(j.torque_limit if np.isfinite(j.torque_limit) else None for j in table),
-            tuple(no_load.get(j.name) for j in table) if no_load else None,
+            tuple(nominal.get(f"motor.no_load_speed/{j.name}") for j in table) if has_line else None,
             tuple(j.armature for j in table),
             tuple((j.low, j.high) if np.isfinite(j.low + j.high) else None for j in table),
         ),

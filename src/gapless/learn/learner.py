@@ -168,6 +168,7 @@ class Learner:
             self._still = WARM_UP
         self.alg.learning_rate = self.settings.rate / 3
         self._limit_rate()
+        self._begin()  # as a run that is resumed from here does
 
     def deterministic(self) -> Deterministic:
         """The policy as it is now, without exploration."""

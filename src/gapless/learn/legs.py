@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gapless.errors import BadInput
 from gapless.robots import RobotModel
+from gapless.robots.model import driven_joints
 from gapless.twin import Twin
 from gapless.twin.space import Array
 from gapless.worlds.worlds import home
@@ -20,7 +21,7 @@ STANCE = 0.01
 
 _HINGE = int(mujoco.mjtJoint.mjJNT_HINGE)
 _BOX = int(mujoco.mjtGeom.mjGEOM_BOX)
-_LONG = (int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER), int(mujoco.mjtGeom.mjGEOM_ELLIPSOID))
+_LONG = (int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER))
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,10 @@ def find_legs(twin: Twin) -> Legs | None:
     """The legs of a robot, or None. What turns without end about its own middle is a wheel and no leg."""
     model, robot = twin.model, RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
     feet = [int(model.geom(name).id) for name in robot.feet]
-    on = {b: [g for g in feet if model.geom_bodyid[g] == b] for b in sorted({int(model.geom_bodyid[g]) for g in feet})}
-    on = {body: geoms for body, geoms in on.items() if _is_leg(model, body, geoms)}
-    if not on:
+    bodies = [b for b in sorted({int(model.geom_bodyid[g]) for g in feet}) if _is_leg(model, b)]
+    if not bodies:
         return None
-    bodies, geoms = list(on), list(on.values())
+    geoms = [[g for g in feet if model.geom_bodyid[g] == b] for b in bodies]
     centres = [model.geom_pos[of].mean(axis=0) for of in geoms]
     touch = [np.concatenate([_points(model, g) for g in of]) for of in geoms]
     return _chains(twin, int(model.body(robot.base).id), bodies, centres, touch)
@@ -134,15 +134,20 @@ def _chains(twin: Twin, base: int, bodies: list[int], centres: list[Array], touc
     return legs
 
 
-def _is_leg(model: mujoco.MjModel, body: int, geoms: list[int]) -> bool:
-    """Whether a body that stands on geoms is the end of a leg."""
-    first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-    wheels = [not model.jnt_limited[j] and all(_round(model, g, j) for g in geoms) for j in range(first, first + count)]
-    return count > 0 and not any(wheels)
+def _is_leg(model: mujoco.MjModel, body: int) -> bool:
+    """Whether a body on the ground is the end of a leg: it does not turn without end about its own middle, or by itself."""
+    joints = range(int(model.body_jntadr[body]), int(model.body_jntadr[body] + model.body_jntnum[body]))
+    geoms = [
+        g for g in range(model.ngeom) if model.geom_bodyid[g] == body and model.geom_contype[g] + model.geom_conaffinity[g]
+    ]
+    driven = driven_joints(model)
+    free = [j for j in joints if not model.jnt_limited[j]]
+    wheel = any(j not in driven or any(_turns_on_the_spot(model, g, j) for g in geoms) for j in free)
+    return len(joints) > 0 and not wheel
 
 
-def _round(model: mujoco.MjModel, geom: int, joint: int) -> bool:
-    """Whether a geom looks the same however its joint turns; a mesh that turns about its middle may."""
+def _turns_on_the_spot(model: mujoco.MjModel, geom: int, joint: int) -> bool:
+    """Whether a geom may look the same however its joint turns: its middle is on the axis, and it is no box or bar across."""
     kind, axis, size = int(model.geom_type[geom]), model.jnt_axis[joint], model.geom_rbound[geom]
     if np.linalg.norm(np.cross(model.geom_pos[geom] - model.jnt_pos[joint], axis)) > 0.2 * size:
         return False

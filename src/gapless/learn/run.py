@@ -37,6 +37,7 @@ Golden = tuple[Frame, ...]
 """Observations (frames, width) and the actions that were given to them."""
 
 FORMAT = "gapless run 1"
+BELIEF = "belief.json"
 HELD_OUT = 96
 """Worlds that no training sees, in which checkpoints are compared."""
 HELD_OUT_SECONDS = 5.0
@@ -74,6 +75,8 @@ class Run:
         for name in ("kp", "kd"):
             if getattr(self, name) is not None:
                 checks.number(getattr(self, name), name, 0.0)
+        if not isinstance(self.residual, bool):
+            raise BadInput(f"residual: true or false was expected, not {str(self.residual)[:40]}")
 
     def twin(self) -> Twin:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""
@@ -97,6 +100,10 @@ class Run:
         return {what: disk.sha256(file) for what, file in files.items()}
 
     def save(self, folder: Path) -> None:
+        """Write what a training is given into its folder, with a copy of the belief."""
+        if self.belief and Path(self.belief).resolve() != (folder / BELIEF).resolve():
+            with disk.atomic(folder / BELIEF) as part:
+                part.write_bytes(Path(self.belief).read_bytes())
         table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self), "sha256": self.hashes()}
         with disk.atomic(folder / "run.json") as part:
             part.write_text(json.dumps(table, indent=1))
@@ -116,6 +123,7 @@ def load_run(folder: Path) -> Run:
         raise BadInput(f"{path}: written by gapless {version}, and this is {gapless.__version__}; start anew in another folder")
     try:
         given = table["settings"]
+        table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
         missing = [f.name for f in dataclasses.fields(Settings) if f.name not in given]
         if missing:
             raise BadInput(f"settings lack {missing[0]}")
@@ -164,7 +172,7 @@ def train(
         task: one's own; that which the run names unless given.
     """
     twin, task, belief = run.build(task)
-    unseen = run.build(task, unseen=True)[2]
+    unseen = draw_from(run.preset, twin, unseen=True) if run.preset == "models30" else belief
     twin = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6]))
     # the waiting threads of OpenMP would spin on the cores that physics needs
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -181,29 +189,32 @@ def train(
         drawn = belief.narrow(hardness) if settings.widen and belief is not None else belief
         return Environment(twin, task, settings.worlds, drawn, rng, threads)
 
-    learner, best, model = Learner(make, settings, run.seed), _Best(), run.hashes()["robot"]
+    hashes = run.hashes()
+    for what, known in run.sha256.items() if resume else ():
+        if hashes.get(what) != known:
+            raise BadInput(f"{folder}: the {what}'s file has changed since the training began; start anew in another folder")
+    learner, best = Learner(make, settings, run.seed), _Best()
 
     def judge() -> float:
-        """Compare the policy with the best in held-out worlds; a resumed run goes on from here."""
-        score = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, model)
+        """Compare the policy with the best in held-out worlds."""
+        return _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, hashes["robot"])
+
+    def keep() -> None:
+        """A resumed run goes on from here."""
         state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
         write_checkpoint(folder / "checkpoint.pt", state)
-        return score
 
-    changed = [f"{what}'s file has" for what, known in run.sha256.items() if run.hashes().get(what) != known] if resume else []
-    if changed:
-        raise BadInput(f"{folder}: the {changed[0]} changed since the training began; start anew in another folder")
     if resume and (folder / "checkpoint.pt").exists():  # else it stopped before the first, and starts as it did then
         state = read_checkpoint(folder / "checkpoint.pt")
         _fits(folder, learner.load, state)
-        best = _Best(float(state.get("best", -np.inf)), int(state.get("best_iteration", 0)))
+        best = _fits(folder, lambda state: _Best(float(state["best"]), int(state["best_iteration"])), state)
     elif start is not None:
         load_run(start)  # of this version
         state = read_checkpoint(start / "best.pt")
         _same_meaning(start, policies.load(start).contract, learner.environment.contract)
         _fits(start, learner.start_from, state)
+        keep()  # before there is a run to resume
         run.save(folder)
-        judge()  # what it starts from is the best so far
     else:
         run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
@@ -212,16 +223,19 @@ def train(
     progress: Progress | None = None
     try:
         with _events(folder) as write:
+            if learner.iteration == 0 and (folder / "checkpoint.pt").exists():
+                judge()  # what is tuned further is the best so far
             while learner.iteration < last:
                 progress = learner.iterate()
                 held_out = None
                 if learner.iteration % settings.every == 0 or learner.iteration == last:
                     held_out = judge()
+                    keep()
                 write(progress, held_out)
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
         if progress is not None:
-            held_out = _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, model)
+            held_out = judge()
             tell(News(progress, held_out, best.score, best.iteration))
         raise
     except Diverged:
@@ -283,12 +297,17 @@ def export(policy: Deterministic, environment: Environment, golden: Golden, fold
     policies.save(folder, contract, policies.onnx_of(policy.network, contract.width, policy.memory), *golden)
 
 
+DELAYS = ("action", "observation")
+
+
 def delays(environment: Environment) -> tuple[float, float]:
     """Least and most delay from reading to command in worlds that an environment draws [s]."""
     belief, space = environment.worlds.belief, environment.twin.space
     drawn = environment.twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
-    late = drawn[:, [i for i, name in enumerate(space.names) if name in ("latency.action", "latency.observation")]].sum(axis=1)
-    return float(late.min()), float(late.max())
+    of = {q: [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{q}"] for q in DELAYS}
+    low, high = (sum(end(drawn[:, of[q]], axis=1) for q in DELAYS if of[q]) for end in (np.min, np.max))
+    jitter = [i for i, p in enumerate(space.parameters) if p.quantity == "latency.jitter"]
+    return float(np.min(low)), float(np.max(high + drawn[:, jitter].max(axis=1, initial=0.0)))
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -328,9 +347,9 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
             raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
 
 
-def _fits(folder: Path, load: Callable[[dict[str, Any]], None], state: dict[str, Any]) -> None:
+def _fits(folder: Path, load: Callable[[dict[str, Any]], Any], state: dict[str, Any]) -> Any:
     try:
-        load(state)
+        return load(state)
     except (RuntimeError, KeyError, ValueError, TypeError) as error:
         raise BadInput(f"{folder}: its networks are of another task, robot or size ({disk.reason(error)})") from None
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gapless.errors import BadInput
 from gapless.learn.legs import find_legs
 from gapless.policy import checks
 from gapless.twin import Twin
+
+MOST_STEPS = 10_000_000
+"""In an iteration: what fits into memory."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,15 @@ class Settings:
             checks.number(getattr(self, name), name, 0.0, most)
         for name in ("rate", "most_rate", "slow"):
             checks.number(getattr(self, name), name, 0.0, 1.0)
+        for name in ("mirror", "widen"):
+            if not isinstance(getattr(self, name), bool):
+                raise BadInput(f"{name}: true or false was expected, not {str(getattr(self, name))[:40]}")
+        if self.minibatches > self.worlds * self.steps or self.worlds * self.steps > MOST_STEPS:
+            raise BadInput(
+                f"{self.worlds} worlds of {self.steps} steps do not make {self.minibatches} minibatches that fit here"
+            )
+        if not self.hidden:
+            raise BadInput("hidden: a network needs at least one layer")
         checks.put(self, "hidden", tuple(checks.whole(h, "hidden", 1, 4096) for h in checks.listed(self.hidden, "hidden")))
 
     def rsl(self) -> dict[str, Any]:

@@ -232,7 +232,7 @@ def load(path: str | os.PathLike[str]) -> Belief:
         return cls(space, *arrays)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadInput(f"{path}: {type(error).__name__} in the belief: {error}") from None
 
 
@@ -247,7 +247,7 @@ def table(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not valid JSON ({error})") from None
-    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or data.get("kind") not in _KINDS:
+    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or str(data.get("kind")) not in _KINDS:
         raise BadInput(f"{path}: not a belief file (expected format 'gapless belief 1' and a kind of {', '.join(_KINDS)})")
     return data
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import types
+import typing
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gapless import robots
@@ -13,10 +15,11 @@ from gapless.errors import BadInput
 from gapless.twin import belief as beliefs
 from gapless.twin import callback, mechanisms
 from gapless.twin.mechanism import Mechanism
+from gapless.twin.mechanisms import Gains
 from gapless.twin.twin import Twin, defaults
 
 MOST = 1000
-"""Mechanisms or joints."""
+"""Mechanisms, joints or entries that a recipe may list."""
 KINDS: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__ if name != "DC"}
 
 
@@ -27,64 +30,78 @@ def recipe(twin: Twin) -> dict[str, Any]:
     return {"joints": list(twin.joints), "mechanisms": special, "centre": callback.centres(twin.spec)}
 
 
+def written(belief: str | os.PathLike[str]) -> bool:
+    """Whether a belief's file has a recipe; one without is about a usual twin."""
+    return "twin" in beliefs.table(belief)
+
+
 def load(
     robot: str | os.PathLike[str] | robots.RobotModel,
     belief: str | os.PathLike[str],
     add: Sequence[Mechanism] = (),
     in_air: bool = False,
 ) -> Twin:
-    """The twin that a belief's file is about, made from a robot's model.
+    """The twin that a belief's file is about, made from the robot's model (not from a twin.xml, which has it all already).
 
     Args:
         robot: as `Twin.load` takes it.
-        belief: the file, as `gapless fit` writes it; one without a recipe is about a usual twin.
-        add: mechanisms that take the place of the recipe's of the same kind.
+        belief: the file, as `gapless fit` writes it; it may come from anywhere.
+        add: mechanisms that take the place of the recipe's of the same kind; of gains, only those that are given.
         in_air: hold the floating base fixed.
     """
-    made, centre, joints = _read(belief)
-    instead = {type(m) for m in add}
-    twin = Twin.load(robot, add=[*add, *(m for m in made if type(m) not in instead)], in_air=in_air)
-    if joints is not None and sorted(joints) != sorted(twin.joints):
-        raise BadInput(f"{belief}: is about a robot with the joints {', '.join(joints[:4])}…, not about {twin.name}")
-    return twin.plus(centre={joint: angle for joint, angle in centre.items() if joint in twin.joints}) if centre else twin
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[list[Mechanism], dict[str, float], list[str] | None]:
-    """The recipe in a belief's file, which may come from anywhere."""
-    given = beliefs.table(path).get("twin", {})
+    robot = robot if isinstance(robot, robots.RobotModel) else robots.load(robot)
+    given = beliefs.table(belief).get("twin", {})
     try:
-        made = [_mechanism(m) for m in _list(given.get("mechanisms", []))]
-        joints = [str(j) for j in _list(given["joints"])] if "joints" in given else None
-        return made, {str(j): _number(a) for j, a in dict(given.get("centre", {})).items()}, joints
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise BadInput(f"{path}: its twin cannot be made ({error})") from None
+        made = [_mechanism(m) for m in _few(given.get("mechanisms", []), list)]
+        centre = {str(j): _value(float, a) for j, a in _few(given.get("centre", {}), dict).items()}
+        joints = _few(given.get("joints", []), list)
+        if "joints" in given and sorted(map(str, joints)) != sorted(robot.joints):
+            named = ", ".join(map(str, joints[:3]))
+            raise BadInput(f"it is about a robot with the joints {named}…, and {robot.name} has others")
+        twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
+        return twin.plus(centre={j: angle for j, angle in centre.items() if j in twin.joints}) if centre else twin
+    except (BadInput, TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+        raise BadInput(f"{belief}: its twin cannot be made of {robot.source} ({error})") from None
+
+
+def _merged(made: list[Mechanism], add: Sequence[Mechanism]) -> list[Mechanism]:
+    """The recipe's mechanisms, with those that are given instead; a gain that is not given stays the recipe's."""
+    known = next((m for m in made if isinstance(m, Gains)), Gains())
+    chosen = [dataclasses.replace(known, kp=m.kp or known.kp, kd=m.kd or known.kd) if isinstance(m, Gains) else m for m in add]
+    return [*chosen, *(m for m in made if type(m) not in {type(m) for m in add})]
 
 
 def _mechanism(table: Mapping[str, Any]) -> Mechanism:
     fields = dict(table)
-    kind = KINDS[fields.pop("kind")]
-    if kind is mechanisms.Motor and fields.get("dc") is not None:
-        fields["dc"] = mechanisms.DC(**{k: _plain(v) for k, v in dict(fields["dc"]).items()})
-    made: Mechanism = kind(**{k: v if isinstance(v, mechanisms.DC) else _plain(v) for k, v in fields.items()})
+    made: Mechanism = _made(KINDS[fields.pop("kind")], fields)
     return made
 
 
-def _plain(value: Any) -> Any:
-    """A number, a word, or a few of them: what fields of mechanisms are."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): _number(v) for k, v in value.items()}
-    return tuple(map(_number, value)) if isinstance(value, list) else _number(value)
+def _made(kind: Any, fields: Mapping[str, Any]) -> Any:
+    """A dataclass, each field of the type that it says."""
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: _value(hints[name], value) for name, value in fields.items()})
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is not a number")
-    return float(value)
+def _value(hint: Any, value: Any) -> Any:
+    """A value of a type; what JSON has of it may be anything."""
+    origin, of = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return None if value is None else _value(of[0], value)
+    if origin is tuple:
+        return tuple(_value(h, v) for h, v in zip(of, value, strict=True))
+    if origin is not None:  # a table by joint or bus
+        return {str(k): _value(of[1], v) for k, v in _few(value, dict).items()}
+    if dataclasses.is_dataclass(hint):
+        return _made(hint, _few(value, dict))
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if hint is float or not isinstance(value, hint):
+        raise ValueError(f"{str(value)[:40]!r} where a {hint.__name__} belongs")
+    return value
 
 
-def _list(values: Iterable[Any]) -> list[Any]:
-    if not isinstance(values, list) or len(values) > MOST:
-        raise ValueError(f"a short list was expected, not {str(values)[:40]}")
+def _few(values: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    if not isinstance(values, list | dict) or not isinstance(values, kind) or len(values) > MOST:
+        raise ValueError(f"a short {kind.__name__} was expected, not {str(values)[:40]}")
     return values
