@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.learn.ground import ground_of
-from gapless.learn.legs import Legs, find_legs
+from gapless.learn.legs import Legs, cross, find_legs
 from gapless.robots import RobotModel
 from gapless.twin import Twin
 from gapless.twin.mechanism import base_joint
@@ -27,7 +27,38 @@ THICK = 0.01
 
 
 class Scene:
-    """The true state of n worlds after the last step, with the names that rewards use; see `update`."""
+    """The true state of n worlds after the last step, with the names that rewards use; shapes are (n, ...).
+
+    What a floating base and feet are comes only with a robot that has them.
+    """
+
+    q: Array
+    dq: Array
+    torque: Array
+    """Of the drives, one physics step old [N m]."""
+    position: Array
+    quat: Array
+    up: Array
+    """The vertical as seen from the base; the ground's on a slope. Shape: (n, 3)."""
+    gravity: Array
+    """Down, as seen from the base."""
+    turn: Array
+    """Turn rate in the base's frame [rad/s]."""
+    yaw_rate: Array
+    """About the vertical [rad/s]."""
+    heading: Array
+    """Along the ground, of length 1. Shape: (n, 2)."""
+    velocity: Array
+    """Of the base, forward, left and up, as seen along its heading [m/s]."""
+    height: Array
+    """Of the base above the ground below it [m]."""
+    feet: Array
+    """In the base's frame. Shape: (n, feet, 3)."""
+    foot_height: Array
+    """Of the lowest point of each foot above the ground [m]. Shape: (n, feet)."""
+    contact: NDArray[np.bool_]
+    foot_speed: Array
+    """Along the ground [m/s]. Shape: (n, feet)."""
 
     def __init__(self, twin: Twin, worlds: Worlds, columns: int, actions: int):
         self.twin, self.n, self.dt = twin, worlds.n, twin.control_dt
@@ -97,37 +128,44 @@ class Scene:
         self._computed.clear()
         self.update()
 
-    def update(self) -> None:
-        """Take up the state that the worlds are in."""
-        qpos, qvel = self._worlds.qpos, self._worlds.qvel
-        self.q: Array = qpos[:, self._places]
-        self.dq: Array = qvel[:, self._dofs]
-        self.torque: Array = self._torque[:, self._dofs]
-        """Of the drives, one physics step old [N m]."""
-        if self._base is None:
+    def update(self, ids: NDArray[np.int64] | None = None) -> None:
+        """Take up the state that the worlds are in, or only those given."""
+        if ids is None:
+            self.__dict__.update(self._seen(slice(None)))
             return
-        self.position: Array = qpos[:, self.base_place : self.base_place + 3].copy()
-        self.quat: Array = qpos[:, self.base_place + 3 : self.base_place + 7].copy()
-        w, x, y, z = self.quat.T
-        self.up: Array = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
-        self.gravity: Array = -self.up
-        """Down, as seen from the base; the ground's down on a slope. Shape: (n, 3)."""
-        self.turn: Array = qvel[:, self.base_dof + 3 : self.base_dof + 6].copy()
-        """Turn rate in the base's frame [rad/s]."""
-        self.yaw_rate: Array = (self.up * self.turn).sum(axis=1)
-        """About the vertical [rad/s]."""
+        for name, rows in self._seen(ids).items():
+            getattr(self, name)[ids] = rows
+
+    def _seen(self, ids: NDArray[np.int64] | slice) -> dict[str, Array | NDArray[np.bool_]]:
+        """The state of some worlds, by name."""
+        qpos, qvel = self._worlds.qpos[ids], self._worlds.qvel[ids]
+        q, dq, torque = qpos[:, self._places], qvel[:, self._dofs], self._torque[ids][:, self._dofs]
+        found: dict[str, Array | NDArray[np.bool_]] = {"q": q, "dq": dq, "torque": torque}
+        if self._base is None:
+            return found
+        position = qpos[:, self.base_place : self.base_place + 3].copy()
+        quat = qpos[:, self.base_place + 3 : self.base_place + 7].copy()
+        w, x, y, z = quat.T
+        up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
+        turn = qvel[:, self.base_dof + 3 : self.base_dof + 6].copy()
         yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-        self.heading: Array = np.stack([np.cos(yaw), np.sin(yaw)], axis=-1)
+        heading = np.stack([np.cos(yaw), np.sin(yaw)], axis=-1)
         vx, vy, vz = qvel[:, self.base_dof : self.base_dof + 3].T
-        cos, sin = self.heading.T
-        self.velocity: Array = np.stack([cos * vx + sin * vy, cos * vy - sin * vx, vz], axis=-1)
-        """Of the base, forward, left and up, as seen along its heading [m/s]."""
-        self.height: Array = self.position[:, 2]
-        """Of the base above the ground below it [m]."""
+        cos, sin = heading.T
+        velocity = np.stack([cos * vx + sin * vy, cos * vy - sin * vx, vz], axis=-1)
+        height = position[:, 2]
         if self.ground is not None:
-            self.height = self.height - self.ground.below(self.position, self.heading, self._stance)
-        if self._legs is not None:
-            self._update_feet(qvel)
+            height = height - self.ground.below(position, heading, self._stance)
+        found |= {"position": position, "quat": quat, "up": up, "gravity": -up, "turn": turn, "heading": heading}
+        found |= {"yaw_rate": (up * turn).sum(axis=1), "velocity": velocity, "height": height}
+        if self._legs is None:
+            return found
+        feet, moved, above = self.feet_at(q, dq, quat, position)
+        own = np.asarray(rotate_back(quat, qvel[:, self.base_dof : self.base_dof + 3]))
+        moved = moved + cross(turn[:, None], feet) + own[:, None]
+        along = (moved * up[:, None]).sum(axis=2)
+        speed = np.sqrt(np.maximum((moved**2).sum(axis=2) - along**2, 0.0))
+        return found | {"feet": feet, "foot_height": above, "contact": above < TOUCH, "foot_speed": speed}
 
     def feet_at(self, q: Array, dq: Array, quat: Array, position: Array) -> tuple[Array, Array, Array]:
         """Feet of robots in the base's frame, their velocity in it, and how high their lowest points are above the ground.
@@ -169,21 +207,6 @@ class Scene:
             self._computed[field] = np.array(rows)
         return self._computed.get(field, self._fields[field])
 
-    def _update_feet(self, qvel: Array) -> None:
-        position, velocity, height = self.feet_at(self.q, self.dq, self.quat, self.position)
-        self.feet: Array = position
-        """In the base's frame. Shape: (n, feet, 3)."""
-        self.foot_height: Array = height
-        """Of the lowest point of each foot above the ground [m]. Shape: (n, feet)."""
-        self.contact: NDArray[np.bool_] = self.foot_height < TOUCH
-        turn = self.turn[:, None]
-        moved = velocity + _cross(turn, position)  # in the base's frame, without the base's own velocity
-        own = np.asarray(rotate_back(self.quat, qvel[:, self.base_dof : self.base_dof + 3]))
-        moved = moved + own[:, None]
-        along = (moved * self.up[:, None]).sum(axis=2)
-        self.foot_speed: Array = np.sqrt(np.maximum((moved**2).sum(axis=2) - along**2, 0.0))
-        """Along the ground [m/s]. Shape: (n, feet)."""
-
 
 def _soles(legs: Legs, home: Array) -> tuple[Legs, Array] | None:
     """What feet stand on at home, each point a foot of its own, and the radius of each; None for feet of one ball each.
@@ -219,10 +242,3 @@ def _apart(legs: Legs, points: Array) -> Legs:
         centre=points[:, :, :3].reshape(-1, 3),
         points=points.reshape(-1, 1, 4),
     )
-
-
-def _cross(a: Array, b: Array) -> Array:
-    """Cross products; numpy's own takes ten times as long on short vectors."""
-    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
-    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

@@ -33,9 +33,9 @@ class TorchEnvironment(VecEnv):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
         step = self.environment.step(actions.numpy())
         self._now = self._torch(step.observation)
-        for name, term in step.terms.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(term.mean())
-        self.sums["falls"] = self.sums.get("falls", 0.0) + float(step.failed.mean())
+        happened = {**step.terms, "falls": step.failed}
+        for name, mean in zip(happened, np.array(list(happened.values())).mean(axis=1).tolist(), strict=True):
+            self.sums[name] = self.sums.get(name, 0.0) + mean
         self.steps += 1
         self.steps_ever += 1
         done = torch.from_numpy(step.failed | step.timeout)

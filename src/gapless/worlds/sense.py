@@ -43,6 +43,16 @@ def imu_of(model: mujoco.MjModel) -> IMU | None:
     return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy(), frame)
 
 
+def seat_of(path: Mapping[str, Array], imu: IMU) -> Array:
+    """Orientation of IMUs in their bases, as modelled and as mounted. Shape: (n, 4)."""
+    return np.asarray(_path.multiply(imu.quat, _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"])))
+
+
+def ground_of(path: Mapping[str, Array]) -> Array:
+    """Orientation of the ground. Shape: (n, 4)."""
+    return _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+
+
 def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Array:
     """What an IMU without noise reads: `quat` against gravity, `gyro` and `acc` in its own frame. Shapes: (n, ..., 4 or 3).
 
@@ -50,24 +60,21 @@ def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Arr
     has the fields of n worlds.
     """
     shape = (len(true), *(1,) * (true.ndim - 2))
-    mount = _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
     if signal == "acc":  # the engine's sensor is in the frame of the site already
+        mount = _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
         return np.asarray(_path.rotate_back(mount, true))
-    seat = _path.multiply(imu.quat, mount)
+    seat = seat_of(path, imu).reshape(*shape, 4)
     if signal == "gyro":
         return np.asarray(_path.rotate_back(seat, true) + path["path.bias_gyro"].reshape(*shape, 3))
-    ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"]).reshape(*shape, 4)
-    return np.asarray(_path.multiply(_path.multiply(ground, true), seat))
+    return np.asarray(_path.multiply(_path.multiply(ground_of(path).reshape(*shape, 4), true), seat))
 
 
 def from_imu(signal: str, read: Array, path: Mapping[str, Array], imu: IMU) -> Array:
     """The inverse of `to_imu`: the base's orientation, or its turn rate in its own frame. Shape: (n, 4 or 3)."""
-    seat = _path.multiply(imu.quat, _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]))
-    back = seat * [1, -1, -1, -1]
+    back = seat_of(path, imu) * [1, -1, -1, -1]
     if signal == "gyro":
         return np.asarray(_path.rotate_back(back, read - path["path.bias_gyro"]))
-    ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"]) * [1, -1, -1, -1]
-    return np.asarray(_path.multiply(_path.multiply(ground, read), back))
+    return np.asarray(_path.multiply(_path.multiply(ground_of(path) * [1, -1, -1, -1], read), back))
 
 
 class Sense:
@@ -105,6 +112,9 @@ class Sense:
         self._newest, self._periods = 0, periods
         self._noisy = "sensors.noise_q" in high
         self._rank = np.arange(joints)
+        self._late = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
+        """Age of readings in steps."""
+        self._seat, self._ground = np.zeros((n, 4)), np.zeros((n, 4))
         self._drift = np.zeros((n, 3))
         self._drawn = {s: np.zeros((n, 3 if s == "quat" else len(c))) for s, (_, c) in self._columns.items()}
         self.readings: dict[str, Array] = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
@@ -124,15 +134,24 @@ class Sense:
                 step = path["path.drift_gyro"][:, None] * math.sqrt(self._period)
                 self._drift += step * rng.standard_normal(self._drift.shape)
             lost = rng.random(len(self._drift)) < path["path.frame_drop"]
-        late = path["path.observation"] + path["path.skew"][:, None] * self._rank
         for signal, (field, columns) in self._columns.items():
-            # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
-            bus = late[:, :1] if late.shape[1] else np.zeros((len(late), 1))
-            age = late if signal in ("q", "dq", "tau") else np.repeat(bus, len(columns), axis=1)
-            out = self._distort(signal, self.past(field, columns, age), path, slice(None))
+            read = np.empty((len(self._drift), len(columns)))
+            _path.read(self._ring[field], self._newest, columns, self._late[signal], read)
+            out = self._distort(signal, read, path, slice(None))
             if lost is not None and lost.any():
                 out[lost] = self.readings[signal][lost]
             self.readings[signal] = out
+
+    def wire(self, path: Mapping[str, Array], ids: NDArray[np.int64]) -> None:
+        """Take up what stays the same until the path of worlds changes: how late they report, how IMU and ground lie."""
+        late = path["path.observation"][ids] + path["path.skew"][ids][:, None] * self._rank
+        # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
+        bus = late[:, :1] if late.shape[1] else np.zeros((len(late), 1))
+        for signal, steps in self._late.items():
+            steps[ids] = _path.in_steps(late if signal in ("q", "dq", "tau") else bus, self._timestep)
+        if self.imu is not None:
+            of = {name: path[name][ids] for name in IMU_FIELDS}
+            self._seat[ids], self._ground[ids] = seat_of(of, self.imu), ground_of(of)
 
     def past(self, field: str, columns: NDArray[np.int64], age: Array) -> Array:
         """A recorded field of every world as it was some time ago [s], exact between steps. age and result: (n, columns)."""
@@ -178,11 +197,11 @@ class Sense:
         if signal == "tau":
             return true + of("noise_tau") * noise
         assert self.imu is not None
-        seen = to_imu(signal, true, {k: path[k][ids] for k in IMU_FIELDS}, self.imu)
         if signal == "gyro":
-            return seen + self._drift[ids] + of("noise_gyro") * noise
+            return _path.rotate_back(self._seat[ids], true) + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
         if signal == "acc":
-            return seen + of("noise_acc") * noise
+            return to_imu(signal, true, {k: path[k][ids] for k in IMU_FIELDS}, self.imu) + of("noise_acc") * noise
+        seen = _path.multiply(_path.multiply(self._ground[ids], true), self._seat[ids])
         half = of("noise_tilt") * noise / 2
         shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
         quat = _path.multiply(seen, shake)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.errors import BadInput, unknown
 from gapless.twin import Belief, Point, Twin, callback
-from gapless.twin.mechanism import Fields, base_joint, is_position_servo
+from gapless.twin.mechanism import base_joint, is_position_servo
 from gapless.twin.space import Array
 from gapless.worlds import path as _path
 from gapless.worlds.quiet import quiet
@@ -90,6 +90,8 @@ class Worlds:
         self.values: Array = np.tile(belief.mean(), (n, 1))
         """Each world's parameters, over `belief.space`. Shape: (n, parameters)."""
         self._episode = np.zeros(n, dtype=np.int64)
+        self._drawn = np.zeros(n, dtype=bool)
+        self._next_values, self._next = np.empty_like(self.values), dict[str, Array]()
         self.failures: list[Failure] = []
         """Worlds that diverged in the last step; they have been reset with new parameters."""
         self.failed = np.zeros(n, dtype=bool)
@@ -194,17 +196,27 @@ class Worlds:
     def redraw(self, ids: ArrayLike | None = None) -> None:
         """Draw new parameters from the belief; each world draws from a stream of its own."""
         ids = self._ids(ids)
-        drawn = np.empty((len(ids), len(self.belief.space)))
         if isinstance(self.belief, Point):
-            drawn[:] = self.belief.values
-            self.write(drawn, ids)
+            self.write(self.belief.values, ids)
             return
-        for row, i in enumerate(ids):
+        if not self._drawn[ids].all():  # for all that have used theirs: many worlds take little longer than one
+            self._draw(np.flatnonzero(~self._drawn))
+        self._drawn[ids] = False
+        self.values[ids] = self._next_values[ids]
+        self.put({name: array[ids] for name, array in self._next.items()}, ids)
+
+    def _draw(self, ids: Ids) -> None:
+        """Draw the parameters of worlds for when they start anew, and work out what they mean for the model."""
+        for i in ids:
             key = np.array([self._root, i], dtype=np.uint64)
             stream = np.random.Philox(key=key, counter=np.array([0, 0, 0, self._episode[i]], dtype=np.uint64))
-            drawn[row] = self.belief.sample(1, np.random.Generator(stream))[0]
-            self._episode[i] += 1
-        self.write(drawn, ids)
+            self._next_values[i] = self.belief.sample(1, np.random.Generator(stream))[0]
+        self._episode[ids] += 1
+        self._drawn[ids] = True
+        for name, array in self.twin.fields(self._next_values[ids], self.belief.space).items():
+            if name not in self._next:
+                self._next[name] = np.empty((self.n, *array.shape[1:]))
+            self._next[name][ids] = array
 
     def write(self, values: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Set parameters (k, parameters) over `belief.space`; takes effect at the next step."""
@@ -271,11 +283,11 @@ class Worlds:
         self.batch.warning[ids] = 0
         self.reset(ids)
 
-    def put(self, fields: Fields, ids: Ids) -> None:
+    def put(self, fields: Mapping[str, Array], ids: Ids) -> None:
         """Write fields of worlds; a field becomes per-world only once a world differs from the model."""
         changed = set()
         for name, array in fields.items():
-            if name.startswith("path."):
+            if name in self.path:
                 self.path[name][ids] = array
                 continue
             if name not in self._expanded:
@@ -286,6 +298,7 @@ class Worlds:
             changed.add(name)
         if changed & _SET_CONST:
             self.batch.set_const(ids)
+        self.sense.wire(self.path, ids)
 
     def _ids(self, ids: ArrayLike | None) -> Ids:
         if ids is None:
@@ -303,7 +316,7 @@ class Worlds:
     def _fit(self, model: mujoco.MjModel) -> None:
         """Refuse more worlds than memory holds."""
         one = self.twin.fields(self.twin.space.nominal)
-        numbers = sum(v.size for v in one.values()) * 3 + mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
+        numbers = sum(v.size for v in one.values()) * 4 + mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
         numbers += 40 * (model.nq + 2 * model.nv) + 3 * 16 * model.nu
         needed = 8 * numbers * self.n
         free = _free_memory()
