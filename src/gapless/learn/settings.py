@@ -10,13 +10,14 @@ from gapless.learn.legs import find_legs
 from gapless.policy import checks
 from gapless.twin import Twin
 
+MOST_LAYERS = 10
 MOST_STEPS = 10_000_000
 """In an iteration: what fits into memory."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Proximal policy optimisation as rsl-rl-lib does it; the defaults are those of the quadruped's velocity task."""
+    """Proximal policy optimisation as rsl-rl-lib does it; `settings_of` has what suits a task and robot."""
 
     worlds: int = 256
     steps: int = 24
@@ -67,8 +68,8 @@ class Settings:
             raise BadInput(
                 f"{self.worlds} worlds of {self.steps} steps do not make {self.minibatches} minibatches that fit here"
             )
-        if not self.hidden:
-            raise BadInput("hidden: a network needs at least one layer")
+        if not 1 <= len(checks.listed(self.hidden, "hidden")) <= MOST_LAYERS:
+            raise BadInput(f"hidden: a network has 1 to {MOST_LAYERS} layers")
         checks.put(self, "hidden", tuple(checks.whole(h, "hidden", 1, 4096) for h in checks.listed(self.hidden, "hidden")))
 
     def rsl(self) -> dict[str, Any]:
@@ -116,4 +117,5 @@ def settings_of(task: str, twin: Twin) -> Settings:
     legs = find_legs(twin)
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
         return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
-    return Settings()
+    # more worlds for fewer periods: what a period costs besides physics is shared by more of them
+    return Settings(worlds=512, steps=12, iterations=600)
