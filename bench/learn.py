@@ -9,7 +9,7 @@
 Each seed is trained from nothing and judged on unseen robots of the preset `wide` with pushes (216 runs, biped 54), and on the
 nominal robot. Intervals (90 %) are drawn over seeds and runs. Finished seeds are kept in --out and not trained again. Where
 those of a plain training of the same length are there too, the difference to them is shown: on the same robots, run by run.
-Beside it stands what a policy reaches that does nothing (`nothing_...`).
+Beside it stands what a policy reaches whose actions are zero (`nothing_...`): home, or on two legs the open-loop gait.
 The raw limit is a C loop of `mj_step` over the same model, worlds and substeps, timed at each checkpoint of the training (which
 is not charged for it); what physics, the network, the update and the rest take is measured in a few iterations before.
 """
@@ -131,7 +131,7 @@ def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any
 
 
 def doing_nothing(run: Run, threads: int) -> dict[str, float]:
-    """The simplest policy: every action zero, so joints at home; on the robots of the first seed."""
+    """The simplest policy, every action zero: joints at home, or the open-loop gait where there is one; robots of seed 0."""
     twin, task, _ = run.build()
     actions = len(contract_of(twin, task).action.joints)
     rng = np.random.default_rng([1000, 3])
@@ -204,6 +204,7 @@ def main() -> None:
         iterations=given.iterations or settings.iterations,
     )
     robot, length = Path(given.robot).stem, str(settings.iterations)
+    robot += "".join(f"-{k}{getattr(given, k):g}" for k in ("kp", "kd") if getattr(given, k) is not None)
     words = [given.task, robot, given.preset, *(w for w in ("residual", "no_mirror") if getattr(given, w))]
     words += [f"slow{given.slow:g}"] if given.slow < 1 else []
     words += [f"history{given.history}", f"lstm{given.lstm}", length]

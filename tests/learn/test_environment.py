@@ -12,6 +12,7 @@ from gapless.learn.presets import draw_from
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
 from gapless.policy.contract import Term, Timing
+from gapless.policy.export import mjlab_keys
 from gapless.twin import Twin
 from gapless.twin.mechanisms import DC, Gains, Motor
 from tests.learn.upright import Upright
@@ -328,4 +329,7 @@ def test_the_contract_has_the_drives_gains_whatever_the_motor(motor):
 def test_gains_in_shares_of_the_supply_are_not_given_as_torque():
     motor = Motor(dc=DC(0.8, 0.3, 24.0, voltage_control=True))
     twin = Twin.load("bench", add=[Gains(kp={"*": 2.0}, kd={"*": 0.0}), motor])
-    assert contract_of(twin, task_of("swing", twin)).joints.kp is None
+    contract = contract_of(twin, task_of("swing", twin))
+    assert (contract.joints.kp, contract.joints.gain_unit) == ((2.0,), "duty")
+    assert "joint_stiffness" not in mjlab_keys(contract)
+    assert "joint_stiffness" in mjlab_keys(contract_of(Twin.load("bench"), task_of("swing", Twin.load("bench"))))

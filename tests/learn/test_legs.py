@@ -7,6 +7,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.learn.legs import find_legs, legs_of
 from gapless.twin import Twin, defaults
+from gapless.twin.mechanisms import Flex
 from gapless.worlds.worlds import home
 
 
@@ -80,6 +81,11 @@ def test_a_leg_whose_joints_have_no_limits_is_still_a_leg(twin):
     for joint in spec.joints:
         joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
     assert legs_of(Twin.build(spec, defaults(), 0.02, "free")).names == legs_of(twin).names
+
+
+def test_a_soft_leg_is_still_a_leg(twin):
+    soft = Twin.build(twin.spec.copy(), [*defaults(), Flex(stiffness=20.0)], 0.02, "soft")
+    assert legs_of(soft).names == legs_of(twin).names
 
 
 WHEELS = {

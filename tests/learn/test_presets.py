@@ -6,6 +6,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.learn.presets import draw_from
 from gapless.twin import Particles, Point, Twin, defaults, within_tolerance
+from gapless.twin.mechanisms import Friction
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_bad_input_is_one_sentence(twin):
 
 
 def test_the_thirty_robots_of_a_judgement_are_others_than_those_of_a_training(twin):
-    seen, unseen = (draw_from("models30", twin, unseen=u) for u in (False, True))
+    seen, unseen = (draw_from("models30", twin, lot=lot) for lot in (0, 1))
     assert len(np.unique(np.concatenate([seen.values, unseen.values]), axis=0)) == 60
 
 
@@ -72,3 +73,5 @@ def test_friction_that_a_model_leaves_out_is_drawn_from_none_to_a_real_mismatch(
     at = drawn.space.names.index("friction.coulomb/FL_calf")
     assert drawn.low[at] == 0.0
     assert drawn.high[at] == drawn.space.parameters[at].scale > 0
+    fitted = draw_from("wide", Twin.build(spec, [*defaults(), Friction(full=True)], 0.02, "fitted"))
+    assert fitted.high[at] == pytest.approx(drawn.high[at])

@@ -17,6 +17,7 @@ from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import Settings
 from gapless.policy import folder as folder_of_policies
 from gapless.policy.folder import load
+from gapless.robots.load import files_of
 from gapless.twin import Twin, within_tolerance
 from gapless.twin import belief as beliefs
 from gapless.twin.recipe import recipe
@@ -101,8 +102,9 @@ def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
 
 
 def test_the_contract_names_the_models_file_and_the_delays_that_were_met(tmp_path):
-    robot = tmp_path / "robot.xml"
+    robot, scene = tmp_path / "robot.xml", tmp_path / "scene.xml"
     robot.write_text(Twin.load("quadruped").spec.to_xml())
+    scene.write_text('<mujoco><include file="robot.xml"/></mujoco>')
     run = dataclasses.replace(run_of(), robot=str(robot))
     curve(run, tmp_path / "run", iterations=2)
     contract = load(tmp_path / "run").contract
@@ -110,7 +112,10 @@ def test_the_contract_names_the_models_file_and_the_delays_that_were_met(tmp_pat
     low, high = contract.timing.delay_range
     assert 0.0 <= low < 0.004  # two delays of 0 to 20 ms, and jitter of up to 5 ms
     assert 0.04 < high <= 0.045
+    assert files_of(scene) == [scene, robot]
+    before = dataclasses.replace(run, robot=str(scene)).hashes()
     robot.write_text(robot.read_text() + "<!-- heavier -->")
+    assert dataclasses.replace(run, robot=str(scene)).hashes() != before
     with pytest.raises(BadInput, match="the robot's file has changed since the training began"):
         curve(load_run(tmp_path / "run"), tmp_path / "run", resume=True)
 
@@ -145,6 +150,23 @@ def test_ctrl_c_leaves_a_usable_policy(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(run_of(), tmp_path, stop, threads=1)
     assert load(tmp_path).contract.width == 50
+
+
+def test_a_run_that_was_stopped_between_checkpoints_ends_with_the_policy_of_one_that_was_not(tmp_path, monkeypatch):
+    def stop(news):
+        if news.progress.iteration == 3:
+            raise KeyboardInterrupt
+
+    scores, now = {2: 5.0, 3: 9.0, 4: 1.0}, []  # between the checkpoints it was best
+    evaluate, judge = runs.evaluate, runs._judge
+    monkeypatch.setattr(runs, "_judge", lambda learner, *rest: (now.append(learner.iteration), judge(learner, *rest))[1])
+    monkeypatch.setattr(runs, "evaluate", lambda policy, world: (scores[now[-1]], evaluate(policy, world)[1]))
+    train(run_of(), tmp_path / "whole", threads=1)
+    with pytest.raises(KeyboardInterrupt):
+        train(run_of(), tmp_path / "stopped", stop, threads=1)
+    train(run_of(), tmp_path / "stopped", resume=True, threads=1)
+    golden = (np.load(tmp_path / name / "golden.npz")["action"] for name in ("whole", "stopped"))
+    np.testing.assert_array_equal(*golden)
 
 
 def test_ctrl_c_while_the_policy_is_written_leaves_a_usable_one(tmp_path, monkeypatch):
@@ -246,8 +268,8 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
     curve(run_of(iterations=2), folder)
     table = json.loads((folder / "run.json").read_text())
     wrong = (
-        {"every": 0}, {"iterations": "many"}, {"hidden": ["a"]}, {"hidden": []}, {"gamma": 2.0}, {"rate": None},
-        {"mirror": "x"}, {"worlds": 100_000, "steps": 10_000}, {"minibatches": 1000},
+        {"every": 0}, {"iterations": "many"}, {"hidden": ["a"]}, {"hidden": []}, {"hidden": [4] * 99}, {"gamma": 2.0},
+        {"rate": None}, {"mirror": "x"}, {"worlds": 100_000, "steps": 10_000}, {"minibatches": 1000},
     )  # fmt: skip
     for change, sentence in (
         ({"version": "0.0.1"}, "written by gapless 0.0.1"),
@@ -265,9 +287,10 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         (folder / "run.json").write_text(json.dumps(table | change))
         with pytest.raises(BadInput, match=sentence):
             load_run(folder)
-    (folder / "run.json").write_text("{")
-    with pytest.raises(BadInput, match="not JSON"):
-        load_run(folder)
+    for text in ("{", "[" * 200_000):
+        (folder / "run.json").write_text(text)
+        with pytest.raises(BadInput, match="not JSON"):
+            load_run(folder)
     with pytest.raises(BadInput, match="there is no such file"):
         load_run(tmp_path)
     (folder / "checkpoint.pt").write_bytes(b"PK\x03\x04 no checkpoint")

@@ -45,6 +45,16 @@ def test_gains_that_are_given_take_the_place_of_the_recipes(tmp_path):
     assert twin.needs_callback
 
 
+def test_a_model_without_actuators_has_those_of_the_recipe(tmp_path):
+    inertia = '<inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/>'
+    link = f'<link name="{{}}"><inertial><mass value="1"/>{inertia}</inertial></link>'
+    joint = '<joint name="hinge" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/></joint>'
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{link.format("a")}{link.format("b")}{joint}</robot>')
+    twin = Twin.load(tmp_path / "r.urdf", add=[Gains(kp={"*": 3.0}, kd={"*": 0.1})])
+    again = recipe.load(tmp_path / "r.urdf", written(twin, tmp_path / "belief.json"))
+    assert again.joints == twin.joints == ("hinge",)
+
+
 def test_a_belief_without_a_recipe_is_about_a_usual_twin(tmp_path):
     twin = Twin.load("bench")
     save(Point(twin.space, twin.space.nominal), tmp_path / "belief.json")

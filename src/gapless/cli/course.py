@@ -84,7 +84,7 @@ def course(
     run = load_run(policy)
     chosen = preset or ("narrow" if belief else run.preset)
     run = dataclasses.replace(run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief)
-    twin, task, drawn = run.build(unseen=True)
+    twin, task, drawn = run.build(lot=2 + seed)
     twin = on_terrain(twin, terrain or run.terrain, np.random.default_rng([seed, 5]))
     console = Console(stderr=True)
     with console.status("running the course"):

@@ -124,7 +124,6 @@ class Environment:
         self._start(np.arange(self.n))
         if spread:
             self._until = self._rng.uniform(0.0, self.task.episode.seconds, self.n)
-        self.scene.update()
         return self._observe()
 
     def step(self, action: ArrayLike) -> Step:
@@ -143,9 +142,9 @@ class Environment:
         if scene.ground is not None:
             over |= scene.ground.beyond(scene.position)  # nothing that the task can blame
         timeout = over & ~failed
-        for name, term in terms.items():
-            self._check(name, term)
-            terms[name] = np.where(broken, 0.0, term * scene.dt)  # physics that broke says nothing about the task
+        self._check(terms)
+        # by period; physics that broke says nothing about the task
+        terms = {name: np.where(broken, 0.0, term * scene.dt) for name, term in terms.items()}
         ended = failed | timeout
         due = np.flatnonzero((now >= self._ask_at) & ~ended)
         if len(due):
@@ -155,18 +154,20 @@ class Environment:
         if ended.any():
             final = self._last_look() if self.keep_final else None
             self._start(np.flatnonzero(ended))
-            scene.update()
         return Step(self._observe(), reward, terms, failed, timeout, final)
 
     def _targets(self) -> Array:
         """What the joints are told. Shape: (n, joints)."""
         scene = self.scene
-        told = act.targets(self.contract, scene.action, time=scene.time, command=scene.asked)
-        if self.contract.action.filter is not None:
-            last = np.where(self._fresh[:, None], told, self._command[:, self._controls])
-            told = last + self.contract.action.filter * (told - last)
-            self._fresh[:] = False
-        return told
+
+        def told(last: Array | None = None) -> Array:
+            return act.targets(self.contract, scene.action, last, scene.time, scene.asked)
+
+        if self.contract.action.filter is None:
+            return told()
+        last = np.where(self._fresh[:, None], told(), self._command[:, self._controls])
+        self._fresh[:] = False
+        return told(last)
 
     def _last_look(self) -> dict[str, Frame]:
         """The observation before episodes start anew; it leaves no trace in any history or clock."""
@@ -176,15 +177,21 @@ class Environment:
         self._observer, self._truth, self._wake, self.scene.asked = kept
         return observation
 
-    def _check(self, name: str, term: Array) -> None:
-        if name == "falls":
+    def _check(self, terms: Mapping[str, Array]) -> None:
+        if "falls" in terms:
             raise BadInput("a reward term cannot be called 'falls', which is how often robots fall: give it another name")
-        if np.shape(term) != (self.n,):
-            raise BadInput(f"reward term {name!r} has shape {np.shape(term)}; expected one number a world, ({self.n},)")
-        wrong = ~np.isfinite(term) & ~self.worlds.failed
-        if wrong.any():
-            world = int(np.argmax(wrong))
-            raise BadInput(f"reward term {name!r} is {term[world]} in world {world}: look for a division or a logarithm in it")
+        for name, term in terms.items():
+            if np.shape(term) != (self.n,):
+                raise BadInput(f"reward term {name!r} has shape {np.shape(term)}; expected one number a world, ({self.n},)")
+        if np.isfinite(sum(terms.values(), np.zeros(self.n))).all():
+            return
+        for name, term in terms.items():
+            wrong = ~np.isfinite(term) & ~self.worlds.failed
+            if wrong.any():
+                world = int(np.argmax(wrong))
+                raise BadInput(
+                    f"reward term {name!r} is {term[world]} in world {world}: look for a division or a logarithm in it"
+                )
 
     def _start(self, ids: NDArray[np.int64]) -> None:
         """Begin new episodes."""
@@ -204,6 +211,7 @@ class Environment:
             _, _, low = scene.feet_at(qpos[:, places], qvel[:, dofs], qpos[:, at + 3 : at + 7], qpos[:, at : at + 3])
             qpos[:, at + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
         worlds.reset(ids, qpos, qvel)
+        scene.update(ids)
         scaled = worlds.belief.space.to_scaled(worlds.values[ids])
         # encoder zeros are mirrored joint by joint, which a mean is not: show how large they are
         scaled[:, self._encoders] = np.abs(scaled[:, self._encoders])
@@ -260,7 +268,7 @@ class Environment:
         estimated = self._estimate(readings)
         if "tip" in estimated:
             true["tip"] = self._estimate({"q": scene.q, "dq": scene.dq})["tip"]
-        readings = {**readings, **estimated, "q": readings["q"][:, order], "dq": readings["dq"][:, order]}
+        readings = {**readings, **estimated, **{s: readings[s][:, order] for s in ("q", "dq", "tau") if s in readings}}
         others = {k: v for k, v in readings.items() if k not in true}
         scene.asked = self._wake(scene.command, readings)
         return {
@@ -355,8 +363,9 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         joints=Joints(
             twin.joints,
             default,
-            None if in_duty else tuple(nominal.get(f"gains.kp/{j.name}", j.kp) for j in table),
-            None if in_duty else tuple(nominal.get(f"gains.kd/{j.name}", j.kd) for j in table),
+            tuple(nominal.get(f"gains.kp/{j.name}", j.kp) for j in table),
+            tuple(nominal.get(f"gains.kd/{j.name}", j.kd) for j in table),
+            "duty" if in_duty else "Nm",
             tuple(j.torque_limit if np.isfinite(j.torque_limit) else None for j in table),
             tuple(nominal.get(f"motor.no_load_speed/{j.name}") for j in table) if has_line else None,
             tuple(j.armature for j in table),

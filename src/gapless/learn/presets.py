@@ -11,6 +11,8 @@ from gapless.errors import BadInput, unknown
 from gapless.robots import RobotModel
 from gapless.twin import Belief, Box, Particles, Point, Twin
 
+NONE = 1e-6
+"""Of a real mismatch: a model that has less of a thing has none (the full friction model needs a trace of it)."""
 PRESETS = ("none", "narrow", "wide", "models30")
 
 # Range of each quantity: as a factor of nominal ("x"; from 0 to a real mismatch where the model has none at all), around
@@ -62,11 +64,12 @@ MODELS30 = {
 """Hwangbo et al. 2019: masses 15 %, centres of mass 2 cm, friction 0.95 +- 0.2; joint positions are not randomised here."""
 
 
-def draw_from(preset: str, twin: Twin, belief: Belief | None = None, unseen: bool = False) -> Belief | None:
+def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 0) -> Belief | None:
     """What worlds are drawn from: a preset by name, around what is believed about the robot where that is given.
 
     `none` is the nominal robot, or the belief's mean; `narrow` is the belief; `wide` are the ranges of the field, whatever is
-    believed; `models30` are 30 robots drawn once, around the nominal one: with `unseen` other ones than those of a training.
+    believed; `models30` are 30 robots drawn once, around the nominal one: lot 0 is a training's, lot 1 those on which its
+    checkpoints are compared, and any other nobody has met.
     """
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
@@ -80,7 +83,7 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None, unseen: boo
         return belief
     if preset == "wide":
         return box(twin, WIDE)
-    drawn = box(twin, MODELS30).sample(30, np.random.default_rng(31 if unseen else 30))
+    drawn = box(twin, MODELS30).sample(30, np.random.default_rng(30 + lot))
     return Particles(box(twin, MODELS30).space, drawn, np.full(30, 1 / 30))
 
 
@@ -100,7 +103,7 @@ def box(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Box:
                 "of mass": (weight, 0.0),
                 "": (1.0, 0.0),
             }[how]
-            absent = how == "x" and p.nominal == 0
+            absent = how == "x" and p.nominal <= NONE * p.scale
             found[p.name] = (0.0, p.scale) if absent else (of + by * low, of + by * high)
     space = twin.space.select(*found)
     ends = np.array([found[name] for name in space.names])

@@ -25,7 +25,7 @@ from gapless.learn.tasks import task_of
 from gapless.logs import disk
 from gapless.policy import checks
 from gapless.policy.contract import Contract
-from gapless.robots.load import file_of
+from gapless.robots.load import files_of
 from gapless.twin import Belief, Twin, recipe
 from gapless.twin import belief as beliefs
 from gapless.twin.mechanisms import Gains
@@ -64,7 +64,7 @@ class Run:
     terrain: str = "flat"
     settings: Settings = field(default_factory=Settings)
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """Of the robot's file and the belief's when the training began; filled in when the run is saved."""
+    """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
 
     def __post_init__(self) -> None:
         checks.texts(self, "run", "task", "robot", "preset", "belief", "terrain")
@@ -84,20 +84,20 @@ class Run:
         add = [Gains(kp=kp, kd=kd)] if kp or kd else []
         return recipe.load(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
 
-    def build(self, task: Task | None = None, unseen: bool = False) -> tuple[Twin, Task, Belief | None]:
+    def build(self, task: Task | None = None, lot: int = 0) -> tuple[Twin, Task, Belief | None]:
         """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from.
 
-        unseen: where those are robots drawn once, other ones than the training's.
+        lot: where those are robots drawn once, which; see `draw_from`.
         """
         twin = self.twin()
         belief = beliefs.load(self.belief) if self.belief else None
         task = task_of(self.task, twin, self.history, self.residual) if task is None else task
-        return twin, task, draw_from(self.preset, twin, belief, unseen)
+        return twin, task, draw_from(self.preset, twin, belief, lot)
 
     def hashes(self) -> dict[str, str]:
-        """Of the robot's file and the belief's as they are now."""
-        files = {"robot": file_of(self.robot), **({"belief": Path(self.belief)} if self.belief else {})}
-        return {what: disk.sha256(file) for what, file in files.items()}
+        """Of the robot's files and the belief's as they are now."""
+        files = {"robot": files_of(self.robot), **({"belief": [Path(self.belief)]} if self.belief else {})}
+        return {what: disk.sha256(*of) for what, of in files.items()}
 
     def save(self, folder: Path) -> None:
         """Write what a training is given into its folder, with a copy of the belief."""
@@ -114,7 +114,7 @@ def load_run(folder: Path) -> Run:
     path = folder / "run.json"
     try:
         table = json.loads(disk.text(path, 1 << 20))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not JSON") from None
     if not isinstance(table, dict) or table.pop("format", None) != FORMAT:
         raise BadInput(f"{path}: not a training run of this version ({FORMAT}); start it anew in another folder")
@@ -172,7 +172,7 @@ def train(
         task: one's own; that which the run names unless given.
     """
     twin, task, belief = run.build(task)
-    unseen = draw_from(run.preset, twin, unseen=True) if run.preset == "models30" else belief
+    unseen = draw_from(run.preset, twin, lot=1) if run.preset == "models30" else belief
     twin = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6]))
     # the waiting threads of OpenMP would spin on the cores that physics needs
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -204,9 +204,11 @@ def train(
         state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
         write_checkpoint(folder / "checkpoint.pt", state)
 
+    tuned = start is not None
     if resume and (folder / "checkpoint.pt").exists():  # else it stopped before the first, and starts as it did then
         state = read_checkpoint(folder / "checkpoint.pt")
         _fits(folder, learner.load, state)
+        tuned = learner.iteration == 0  # only a run that began with a policy has a checkpoint there
         best = _fits(folder, lambda state: _Best(float(state["best"]), int(state["best_iteration"])), state)
     elif start is not None:
         load_run(start)  # of this version
@@ -223,7 +225,7 @@ def train(
     progress: Progress | None = None
     try:
         with _events(folder) as write:
-            if learner.iteration == 0 and (folder / "checkpoint.pt").exists():
+            if tuned:
                 judge()  # what is tuned further is the best so far
             while learner.iteration < last:
                 progress = learner.iterate()
@@ -234,7 +236,7 @@ def train(
                 write(progress, held_out)
                 tell(News(progress, held_out, best.score, best.iteration))
     except KeyboardInterrupt:
-        if progress is not None:
+        if progress is not None and best.score == -np.inf:  # a later one would not be there in a run that was not stopped
             held_out = judge()
             tell(News(progress, held_out, best.score, best.iteration))
         raise
@@ -350,7 +352,7 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
 def _fits(folder: Path, load: Callable[[dict[str, Any]], Any], state: dict[str, Any]) -> Any:
     try:
         return load(state)
-    except (RuntimeError, KeyError, ValueError, TypeError) as error:
+    except (RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadInput(f"{folder}: its networks are of another task, robot or size ({disk.reason(error)})") from None
 
 

@@ -25,6 +25,7 @@ OF_JOINTS = ("q", "dq", "last_action")
 PROVENANCES = ("sensed", "estimated", "privileged")
 ACTION_KINDS = ("position", "velocity", "torque")
 STANDING = ("zero", "run", "stance")
+GAIN_UNITS = ("Nm", "duty")
 OPTIONAL = ("action.clip", "action.filter", "action.reference")
 """What a policy may well be without: None there says that there is none."""
 MOST_NUMBERS = 100_000
@@ -200,6 +201,8 @@ class Joints:
     default_pos: tuple[float, ...] | None = None
     kp: tuple[float, ...] | None = None
     kd: tuple[float, ...] | None = None
+    gain_unit: str = "Nm"
+    """What the gains put out for each rad and rad/s: a torque ("Nm"), or the share of its supply ("duty")."""
     effort_limit: tuple[float | None, ...] | None = None
     velocity_limit: tuple[float | None, ...] | None = None
     armature: tuple[float, ...] | None = None
@@ -210,6 +213,7 @@ class Joints:
         checks.put(self, "names", checks.names(self.names, "joints.names"))
         if not self.names:
             raise BadInput("joints.names: a policy needs at least one joint")
+        checks.one_of(self.gain_unit, "joints.gain_unit", GAIN_UNITS)
         for name in ("default_pos", "kp", "kd", "effort_limit", "velocity_limit", "armature", "limits"):
             if (value := getattr(self, name)) is None:
                 continue

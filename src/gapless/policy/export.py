@@ -88,10 +88,11 @@ def mjlab_keys(contract: Contract) -> dict[str, str]:
     """What mjlab and whole_body_tracking write, at full precision; scales, clips and history have no key there."""
     joints, action = contract.joints, contract.action
     scale = action.scale if isinstance(action.scale, tuple) or action.scale is None else (action.scale,) * len(action.joints)
+    torque = joints.gain_unit == "Nm"  # there is no other unit there
     lists = {
         "joint_names": joints.names,
-        "joint_stiffness": joints.kp,
-        "joint_damping": joints.kd,
+        "joint_stiffness": joints.kp if torque else None,
+        "joint_damping": joints.kd if torque else None,
         "default_joint_pos": joints.default_pos,
         "action_scale": scale,
         "observation_names": [MJLAB_NAMES.get(t.kind, t.name) for t in contract.observation.terms],

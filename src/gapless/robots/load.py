@@ -36,6 +36,13 @@ def file_of(source: str | os.PathLike[str]) -> Path:
     raise BadInput(f"{unknown('robot', text, BUILT_IN)}; it may also be a path to an MJCF or URDF file, or menagerie:NAME")
 
 
+def files_of(source: str | os.PathLike[str]) -> list[Path]:
+    """The model file that a robot is loaded from, then those that it includes and its meshes."""
+    top = file_of(source)
+    others = {Path(p) for p in mujoco.mju_getXMLDependencies(str(top))} - {top}
+    return [top, *sorted(p for p in others if p.is_file())]
+
+
 def _read(name: str, source: str, path: Path) -> RobotModel:
     """Parse and compile one file, with every complaint as a sentence that names it."""
     if not path.is_file():

@@ -55,10 +55,10 @@ def load(
         made = [_mechanism(m) for m in _few(given.get("mechanisms", []), list)]
         centre = {str(j): _value(float, a) for j, a in _few(given.get("centre", {}), dict).items()}
         joints = _few(given.get("joints", []), list)
-        if "joints" in given and sorted(map(str, joints)) != sorted(robot.joints):
+        twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
+        if "joints" in given and sorted(map(str, joints)) != sorted(twin.joints):
             named = ", ".join(map(str, joints[:3]))
             raise BadInput(f"it is about a robot with the joints {named}…, and {robot.name} has others")
-        twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
         return twin.plus(centre={j: angle for j, angle in centre.items() if j in twin.joints}) if centre else twin
     except (BadInput, TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         raise BadInput(f"{belief}: its twin cannot be made of {robot.source} ({error})") from None
