@@ -118,4 +118,4 @@ def settings_of(task: str, twin: Twin) -> Settings:
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
         return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
     # more worlds for fewer periods: what a period costs besides physics is shared by more of them
-    return Settings(worlds=512, steps=12, iterations=600)
+    return Settings(worlds=512, steps=12)
