@@ -201,13 +201,13 @@ class Joints:
     default_pos: tuple[float, ...] | None = None
     kp: tuple[float, ...] | None = None
     kd: tuple[float, ...] | None = None
-    gain_unit: str = "Nm"
-    """What the gains put out for each rad and rad/s: a torque ("Nm"), or the share of its supply ("duty")."""
     effort_limit: tuple[float | None, ...] | None = None
     velocity_limit: tuple[float | None, ...] | None = None
     armature: tuple[float, ...] | None = None
     limits: tuple[tuple[float, float] | None, ...] | None = None
     """Lowest and highest position of each joint, None for a joint without."""
+    gain_unit: str = "Nm"
+    """What the gains put out for each rad and rad/s: a torque ("Nm"), or the share of its supply ("duty")."""
 
     def __post_init__(self) -> None:
         checks.put(self, "names", checks.names(self.names, "joints.names"))
