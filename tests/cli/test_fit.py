@@ -225,7 +225,9 @@ def test_a_model_that_cannot_stand_the_measured_state_is_refused(bench, capsys):
 @pytest.mark.parametrize("ending", ["npz", "csv", "mcap"])
 def test_a_truncated_file_is_refused_by_name(ending, bench, capsys):
     file = Path(wrote(f"cut.{ending}", bench))
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    whole = file.read_bytes()
+    # a table that ends with a whole row is a shorter table: cut within one, wherever the half is on this machine
+    file.write_bytes(whole[: whole.rindex(b",", 0, len(whole) // 2)] if ending == "csv" else whole[: len(whole) // 2])
     assert file.name in refused(capsys, "bench", file.name)
 
 
