@@ -143,7 +143,7 @@ def test_a_policy_with_joints_in_another_order_drives_the_same_joints(twin):
     order = np.random.default_rng(0).permutation(12)
 
     def turned(values):
-        return None if values is None else tuple(values[i] for i in order)
+        return tuple(values[i] for i in order) if isinstance(values, tuple) else values
 
     joints = dataclasses.replace(
         own.joints, **{f.name: turned(getattr(own.joints, f.name)) for f in dataclasses.fields(own.joints)}

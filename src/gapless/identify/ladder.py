@@ -150,7 +150,7 @@ def _best_of(
         tried.append((gain_of(now.errors, after), name, extra, found, after))
         tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
     tried.sort(key=lambda t: -t[0][0])
-    luck = max(1.0, float(np.sqrt(2 * np.log(chances))))  # the largest of k errors is about so many of them
+    luck = max(1.0, _luck(chances))
     good = [t for t in tried if t[0][0] > max(luck * t[0][1], _least(t[2])) and _there(now, t[3], t[2])]
     if now.chosen and not good:
         return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
@@ -162,12 +162,18 @@ def _best_of(
     return replace(now, chosen=now.chosen + extra, rungs=rungs, where=found, errors=after), left
 
 
+def _luck(chances: int) -> float:
+    """The largest of some errors, in standard errors."""
+    return float(np.sqrt(2 * np.log(max(chances, 1))))
+
+
 def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) -> Climb:
     """Joints of one type fitted each by itself; they stay apart where held-out error says so."""
     teams: list[list[int]] = []
     where: list[list[Array]] = []
     errors, freed = list(now.errors), False
     tested = list(now.errors)
+    by_luck = max(1.0, _luck(sum(len(t) > 1 for t in now.teams)))
     for team, at in zip(now.teams, now.where, strict=True):
         single = [[i] for i in team]
         begin = [[*at, *starts([now.problems[i]])[1:]] for i in team]
@@ -177,10 +183,10 @@ def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) ->
             else ([at], now.errors)
         )
         gain, error = gain_of([now.errors[i] for i in team], [after[i] for i in team])
-        luck = float(np.sqrt(2 * np.log(max(len(team), 2))))
+        luck = _luck(max(len(team), 2))
         each = [gain_of([now.errors[i]], [after[i]]) for i in team]
         # all of them gain a little, or one of them much
-        apart = len(team) > 1 and (gain > max(error, LEAST) or any(g > max(luck * e, 4 * LEAST) for g, e in each))
+        apart = len(team) > 1 and (gain > max(by_luck * error, LEAST) or any(g > max(luck * e, 4 * LEAST) for g, e in each))
         teams += single if apart else [team]
         where += found if apart else [at]
         freed |= apart
