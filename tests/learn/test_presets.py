@@ -73,5 +73,6 @@ def test_friction_that_a_model_leaves_out_is_drawn_from_none_to_a_real_mismatch(
     at = drawn.space.names.index("friction.coulomb/FL_calf")
     assert drawn.low[at] == 0.0
     assert drawn.high[at] == drawn.space.parameters[at].scale > 0
-    fitted = draw_from("wide", Twin.build(spec, [*defaults(), Friction(full=True)], 0.02, "fitted"))
+    full = [Friction(full=True) if isinstance(m, Friction) else m for m in defaults()]
+    fitted = draw_from("wide", Twin.build(spec, full, 0.02, "fitted"))
     assert fitted.high[at] == pytest.approx(drawn.high[at])
