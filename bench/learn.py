@@ -39,6 +39,7 @@ from gapless.learn.run import News, Run, train
 from gapless.learn.settings import settings_of
 from gapless.logs.disk import atomic
 from gapless.policy.folder import load
+from gapless.twin import Belief
 from gapless.worlds import Worlds
 
 JUDGED = ("falls", "success", "velocity_error", "yaw_error")
@@ -89,8 +90,20 @@ def spent(run: Run, threads: int) -> dict[str, float]:
     return {f"{name}_share": t / whole for name, t in took.items()}
 
 
-def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any]:
-    """Train and judge; the errors of every run are kept beside the means."""
+def learned(run: Run, folder: Path, threads: int, console: Console, robots: Belief | None = None) -> dict[str, Any]:
+    """What a training came to, told in a line; one that is finished already is read from its folder."""
+    file = folder / "figures.json"
+    if not file.is_file():
+        figures = one(run, folder, threads, console, robots)
+        with atomic(file) as part:
+            part.write_text(json.dumps(figures))
+    figures = json.loads(file.read_text())
+    print(", ".join(f"{k} {v:.4g}" for k, v in figures.items() if not k.endswith("_each")), flush=True)
+    return dict(figures)
+
+
+def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief | None = None) -> dict[str, Any]:
+    """Train and judge, on robots of the preset `wide` unless others are given; the errors of every run are kept."""
     parts = spent(run, threads)
     seen: list[Progress] = []
     raw: list[float] = []
@@ -114,11 +127,9 @@ def one(run: Run, folder: Path, threads: int, console: Console) -> dict[str, Any
     policy = load(folder)
     twin, task, _ = run.build()
     figures: dict[str, Any] = {"seed": run.seed, "minutes": minutes}
-    for name, robots, draws in (("", draw_from("wide", twin), course.DRAWS), ("nominal_", None, 1)):
+    for name, met, draws in (("", robots or draw_from("wide", twin), course.DRAWS), ("nominal_", None, 1)):
         rng = np.random.default_rng([1000 + run.seed, 3])
-        result = course.run(
-            twin, task, policy, robots, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset
-        )
+        result = course.run(twin, task, policy, met, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset)
         summary = result.summary()
         figures |= {name + k: summary[k] for k in JUDGED if k in summary}
         each: dict[str, Any] = {"falls": result.fell, "success": result.success}
@@ -212,13 +223,7 @@ def main() -> None:
     results = []
     for seed in range(given.seeds):
         folder = given.out / "-".join([*words, str(seed)])
-        file = folder / "figures.json"
-        if not file.is_file():
-            figures = one(dataclasses.replace(plain, seed=seed, settings=settings), folder, given.threads, console)
-            with atomic(file) as part:
-                part.write_text(json.dumps(figures))
-        results.append(json.loads(file.read_text()))
-        print(", ".join(f"{k} {v:.4g}" for k, v in results[-1].items() if not k.endswith("_each")), flush=True)
+        results.append(learned(dataclasses.replace(plain, seed=seed, settings=settings), folder, given.threads, console))
     others = [given.out / f"{plainest}-{seed}" / "figures.json" for seed in range(given.seeds)]
     beside = "-".join(words) != plainest and all(f.is_file() for f in others)
     compared = difference(results, [json.loads(f.read_text()) for f in others]) if beside else {}
