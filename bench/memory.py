@@ -43,7 +43,7 @@ HIDDEN = {
 }
 """As in `gapless.learn.presets`: Peng et al.'s ranges, or as much of them as can be done at all."""
 CELLS = 64
-ITERATIONS = 350
+ITERATIONS = 300
 """More than the swing's usual ones: such worlds take longer to learn."""
 
 

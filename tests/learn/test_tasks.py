@@ -97,6 +97,10 @@ def test_a_pendulum_is_up_when_it_stands_on_its_head():
     environment.worlds.reset(qpos=pose, qvel=np.zeros((3, 2)))
     environment.step(np.zeros((3, 2)))
     np.testing.assert_allclose(task.height(environment.scene), [0.0, 1.0, 0.56], atol=0.02)
+    environment.worlds.reset(qpos=pose, qvel=np.array([[0.0, 0.0], [60.0, -60.0], [30.0, 0.0]]))
+    step = environment.step(np.zeros((3, 2)))
+    assert step.failed.tolist() == [False, True, False]  # whose joint spins away
+    assert step.terms["overspeed"].tolist() == [0.0, pytest.approx(-100.0 * twin.control_dt), 0.0]
 
 
 def test_a_quadruped_that_holds_its_home_pose_stands():

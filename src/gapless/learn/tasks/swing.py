@@ -17,6 +17,9 @@ from gapless.twin import Twin
 from gapless.twin.space import Array
 from gapless.worlds.worlds import home
 
+OVERSPEED = 40.0
+"""A joint that spins faster is stopped: targets without end would make it faster and faster [rad/s]."""
+
 
 @dataclass(frozen=True)
 class Swing:
@@ -50,10 +53,11 @@ class Swing:
             "upright": 3.0 * np.exp(-(((1 - height) / 0.05) ** 2)),
             "speed": -0.002 * (scene.dq**2).sum(axis=1) * (1 + 10 * (height > 0.9)),
             "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
+            "overspeed": -100.0 * self.done(scene),
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return np.zeros(scene.n, bool)
+        return np.asarray(np.abs(scene.dq).max(axis=1) > OVERSPEED)
 
     def success(self, scene: Scene) -> NDArray[np.bool_]:
         """At 95 % of the height, and slower than 1 rad/s."""
