@@ -109,7 +109,7 @@ def settings_of(task: str, twin: Twin) -> Settings:
     """Settings that work for a task and robots of its class."""
     small = {"drive": 200, "stand": 150}
     if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
-        return Settings(iterations=400, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
+        return Settings(iterations=300, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
     if task == "swing":  # a policy that is sure too early stays with one link up and the other aside
         return Settings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
     if task in small:
