@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.data import DATA
 from gapless.cli.given import drive
 from gapless.identify import Fit, coupled, fit
 from gapless.logs import Log, read
@@ -23,8 +22,6 @@ from gapless.twin import Twin
 from gapless.twin.mechanisms import Friction
 from gapless.twin.space import Array
 from gapless.worlds import replay
-
-DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
 def go2() -> dict[str, float]:

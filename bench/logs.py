@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.data import DATA
 from gapless import logs
 
-DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 JOINTS = tuple(f"joint{i}" for i in range(12))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bench.data import DATA
 from bench.learn import difference, learned, summary
 from gapless.learn.presets import box
 from gapless.learn.run import Run
@@ -27,7 +28,6 @@ from gapless.learn.settings import settings_of
 from gapless.twin import belief as beliefs
 from gapless.twin import recipe
 
-DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 ROBOT = DATA / "double_pendulum" / "model" / "double_pendulum.xml"
 HIDDEN = {
     "inertia.mass/*": ("x", 0.5, 2.0),
@@ -41,7 +41,7 @@ HIDDEN = {
     "sensors.noise_q": ("", 0.0, 0.01),
     "sensors.noise_dq": ("", 0.0, 0.5),
 }
-"""As in `gapless.learn.presets`: Peng et al.'s ranges, or as much of them as can be done at all."""
+"""As in `gapless.learn.presets`, after Peng et al.; in its `wide` one frame and eight both hold 99 % of these pendulums."""
 CELLS = 64
 ITERATIONS = 300
 """More than the swing's usual ones: such worlds take longer to learn."""

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from bench.data import DATA
 from bench.raw_loop import compiled, states
 from gapless.logs import Log, find, read
 from gapless.twin import Box, Twin
 from gapless.twin.space import Array
 from gapless.worlds import Replayer
 from gapless.worlds import path as _path
-
-DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
 def draws(twin: Twin, n: int) -> Array:
