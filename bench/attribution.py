@@ -20,18 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from gapless.explain import explain
-from gapless.explain.calibrate import noise
-from gapless.explain.physics import physics
-from gapless.explain.shares import shapley
+from gapless.arrays import Array
+from gapless.explain import explain, physics, shapley
+from gapless.explain import noise_of as noise
+from gapless.files import atomic
 from gapless.logs import Log
-from gapless.logs.disk import atomic
 from gapless.robots import Command
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction
-from gapless.twin.space import Array
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, build, record
+from gapless.twin import Friction, Twin
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import build_standin as build
+from gapless.worlds import plan_motion as plan
 
 SENSORS = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
 ROBOTS = (("bench", False), ("arm", False), ("quadruped", True), ("quadruped", False))

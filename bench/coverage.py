@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gapless.identify import Fit, fit
-from gapless.identify.ladder import RUNGS
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, build, record
+from gapless.identify import RUNGS, Fit, fit
+from gapless.twin import Friction, Twin
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import build_standin as build
+from gapless.worlds import plan_motion as plan
 
 SENSORS: dict[str, float] = {"noise_q": 0.0005, "noise_dq": 0.01, "quantum_q": 0.0}
 CHANGED = ("gains.kp/*", "friction.viscous/*", "friction.coulomb/*", "armature.inertia/*", "latency.action")

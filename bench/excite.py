@@ -17,15 +17,13 @@ import time
 
 import numpy as np
 
-from gapless.identify.excite import Excitation, excite
-from gapless.identify.limits import Guard, limits_of
-from gapless.identify.solve import least_squares
+from gapless.arrays import Array
+from gapless.identify import Excitation, Guard, excite, least_squares, limits_of
 from gapless.logs import Log
-from gapless.twin import Gaussian, Twin
-from gapless.twin.space import Array, Space
-from gapless.worlds import Replayer
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, record
+from gapless.twin import Gaussian, Space, Twin
+from gapless.worlds import Replayer, StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import plan_motion as plan
 
 ROBOT = "arm"
 UNCERTAIN = (

@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import DATA
-from gapless.cli.given import drive
-from gapless.identify import Fit, coupled, fit
+from gapless.arrays import Array
+from gapless.identify import Fit, Objective, fit, solve_windows, typical, windows
 from gapless.logs import Log, read
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction
-from gapless.twin.space import Array
+from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import replay
 
 
 def go2() -> dict[str, float]:
     """Even blocks of 2 s to odd ones, and the first half to the faster second; root mean square over samples and joints."""
     log = read(DATA / "go2_inair/go2_inair.npz", mapping="go2_inair")
-    twin = Twin.load(DATA / "go2_inair/model/go2_fixed_base.xml", add=[Friction(full=True), *drive(None, None, log, 1.0)])
+    twin = as_given(DATA / "go2_inair/model/go2_fixed_base.xml", log)
     clock = log["q"].time - log["q"].time[0]
     out: dict[str, float] = {}
     for name, train in (("go2", (clock // 2).astype(int) % 2 == 0), ("go2_faster", clock < clock[-1] / 2)):
@@ -94,20 +92,20 @@ def pendulum() -> dict[str, float]:
     def rms(errors: list[Array]) -> Array:
         return np.asarray(np.degrees(np.sqrt(np.nanmean(np.concatenate([e.reshape(-1, 2) for e in errors]) ** 2, axis=0))))
 
-    test = coupled.windows(found.twin, logs[1::2])
+    test = windows(found.twin, logs[1::2])
     plain = [test.errors(v[None]) for v in (found.twin.space.nominal, found.values)]
-    size, zeroed = coupled.typical(test, found.values), []
-    cheat = coupled.Objective(test, found.belief.space, found.values, size)
-    plain.append(test.errors(cheat.values(coupled.solve(cheat)[None])))
+    size, zeroed = typical(test, found.values), []
+    cheat = Objective(test, found.belief.space, found.values, size)
+    plain.append(test.errors(cheat.values(solve_windows(cheat)[None])))
     offsets = [found.twin.space.names.index(f"offset.encoder/{j}") for j in found.twin.joints]
     for log in logs[1::2]:
-        starts = coupled.windows(found.twin, [log]).replayers[0].starts
+        starts = windows(found.twin, [log]).replayers[0].starts
         for parity in (0, 1):
-            own, other = (coupled.windows(found.twin, [log], starts=[starts[p::2]]) for p in (parity, 1 - parity))
+            own, other = (windows(found.twin, [log], starts=[starts[p::2]]) for p in (parity, 1 - parity))
             space = found.twin.space.select("offset.encoder/*")
-            objective = coupled.Objective(own, space, found.values, size)
+            objective = Objective(own, space, found.values, size)
             values = found.values.copy()
-            values[offsets] = objective.values(coupled.solve(objective)[None])[0][offsets]
+            values[offsets] = objective.values(solve_windows(objective)[None])[0][offsets]
             zeroed += other.errors(values[None])
     figures = zip(("published", "", "seen", "zeroed"), map(rms, (*plain, zeroed)), strict=True)
     out = {f"pendulum_q{j + 1}{'_' if n else ''}{n}": float(e[j]) for n, e in figures for j in (0, 1)}
@@ -118,7 +116,7 @@ def xl330() -> dict[str, float]:
     """Gains 100 and 800 to gain 200; mean absolute error [rad]."""
     logs = {kp: [read(f, mapping="xl330") for f in sorted((DATA / "xl330/logs").glob(f"kp{kp}_*"))] for kp in (100, 200, 800)}
     train = logs[100] + logs[800]
-    twin = Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), *drive(None, None, train[0], 2.0)])
+    twin = as_given(DATA / "xl330/model/xl330_bench.xml", train[0])
     found = fit(twin, train, print)
     errors, commands = [], []
     for log in logs[200]:

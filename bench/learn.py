@@ -31,14 +31,21 @@ import numpy as np
 from rich.console import Console
 
 from bench.raw_loop import compiled, states
-from gapless.learn import course
-from gapless.learn.environment import Environment, contract_of
-from gapless.learn.learner import Learner, Progress
-from gapless.learn.presets import draw_from
-from gapless.learn.run import News, Run, train
-from gapless.learn.settings import settings_of
-from gapless.logs.disk import atomic
-from gapless.policy.folder import load
+from gapless.files import atomic
+from gapless.learn import (
+    COURSE_DRAWS,
+    Environment,
+    Learner,
+    News,
+    Progress,
+    Run,
+    contract_of,
+    draw_from,
+    run_course,
+    settings_of,
+    train,
+)
+from gapless.policy import load
 from gapless.twin import Belief
 from gapless.worlds import Worlds
 
@@ -127,9 +134,9 @@ def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief |
     policy = load(folder)
     twin, task, _ = run.build()
     figures: dict[str, Any] = {"seed": run.seed, "minutes": minutes}
-    for name, met, draws in (("", robots or draw_from("wide", twin), course.DRAWS), ("nominal_", None, 1)):
+    for name, met, draws in (("", robots or draw_from("wide", twin), COURSE_DRAWS), ("nominal_", None, 1)):
         rng = np.random.default_rng([1000 + run.seed, 3])
-        result = course.run(twin, task, policy, met, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset)
+        result = run_course(twin, task, policy, met, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset)
         summary = result.summary()
         figures |= {name + k: summary[k] for k in JUDGED if k in summary}
         each: dict[str, Any] = {"falls": result.fell, "success": result.success}
@@ -146,7 +153,7 @@ def doing_nothing(run: Run, threads: int) -> dict[str, float]:
     twin, task, _ = run.build()
     actions = len(contract_of(twin, task).action.joints)
     rng = np.random.default_rng([1000, 3])
-    result = course.run(twin, task, lambda seen: np.zeros((len(seen), actions)), draw_from("wide", twin), rng, threads=threads)
+    result = run_course(twin, task, lambda seen: np.zeros((len(seen), actions)), draw_from("wide", twin), rng, threads=threads)
     return {f"nothing_{k}": v for k, v in result.summary().items() if k in JUDGED}
 
 

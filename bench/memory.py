@@ -22,11 +22,8 @@ from rich.console import Console
 
 from bench.data import DATA
 from bench.learn import difference, learned, summary
-from gapless.learn.presets import box
-from gapless.learn.run import Run
-from gapless.learn.settings import settings_of
-from gapless.twin import belief as beliefs
-from gapless.twin import recipe
+from gapless.learn import Run, box, settings_of
+from gapless.twin import recipe_of, save_belief
 
 ROBOT = DATA / "double_pendulum" / "model" / "double_pendulum.xml"
 HIDDEN = {
@@ -60,7 +57,7 @@ def main() -> None:
     twin = plain.twin()
     hidden, file = box(twin, HIDDEN), given.out / "hidden.json"
     given.out.mkdir(parents=True, exist_ok=True)
-    beliefs.save(hidden, file, recipe.recipe(twin))
+    save_belief(hidden, file, recipe_of(twin))
     settings = dataclasses.replace(settings_of("swing", twin), iterations=ITERATIONS)
     drawn = dataclasses.replace(plain, preset="narrow", belief=str(file), settings=settings)
     runs = {

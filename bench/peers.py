@@ -30,18 +30,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from gapless.identify import coupled
-from gapless.identify.alone import problem, settle
-from gapless.identify.along import course
-from gapless.identify.joint import gather
-from gapless.identify.solve import DIFFERENCE
+from gapless.arrays import Array
+from gapless.identify import DIFFERENCE, Objective, course, gather, problem, settle, solve_windows, typical, windows
 from gapless.logs import Log
-from gapless.twin import Twin
-from gapless.twin.space import Array, Space
-from gapless.worlds import Replayer
-from gapless.worlds import path as _path
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, record
+from gapless.twin import Space, Twin
+from gapless.worlds import Replayer, StandIn, hold, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import plan_motion as plan
 
 ROBOT = "quadruped"
 DELAY = "latency.action"
@@ -125,9 +120,9 @@ def ours(twin: Twin, log: Log, space: Space) -> Array:
     blocks = np.ones(int(gathered[0].block[-1]) + 1, dtype=bool)
     begin = [[np.zeros(len(p.space))] for [p] in joints]
     values, _ = settle(twin, joints, ("viscous", "coulomb", "armature", "delay"), blocks, begin)  # each joint alone
-    data = coupled.windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
-    objective = coupled.Objective(data, space, values, coupled.typical(data, values))
-    return np.asarray(objective.values(coupled.solve(objective, iterations=2)[None])[0][at])
+    data = windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
+    objective = Objective(data, space, values, typical(data, values))
+    return np.asarray(objective.values(solve_windows(objective, iterations=2)[None])[0][at])
 
 
 def gapless(problem: Problem, trail: Trail) -> None:
@@ -175,7 +170,7 @@ def sysid(problem: Problem, trail: Trail) -> None:
     def told(delay: float) -> Any:
         """The commands at each step, delayed as Gapless does: MuJoCo's own delay cannot be shorter than a step."""
         late, control = np.full((1, model.nu), delay / model.opt.timestep), np.empty((1, len(clock), model.nu))
-        _path.hold(replayer._sent, replayer._commands, np.zeros(1, dtype=np.int64), late, 0, control)
+        hold(replayer._sent, replayer._commands, np.zeros(1, dtype=np.int64), late, 0, control)
         return toolbox.TimeSeries.from_control_names(clock, control[0], model)
 
     def rollout(param_dicts: Sequence[Any], control_signal: object, **rest: Any) -> Any:

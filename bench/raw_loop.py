@@ -12,7 +12,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from gapless.twin.space import Array
+from gapless.arrays import Array
 
 RawLoop = Callable[[mujoco.MjModel, Array, Array], Array]
 

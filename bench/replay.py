@@ -18,11 +18,10 @@ from rich.progress import track
 
 from bench.data import DATA
 from bench.raw_loop import compiled, states
+from gapless.arrays import Array
 from gapless.logs import Log, find, read
 from gapless.twin import Box, Twin
-from gapless.twin.space import Array
-from gapless.worlds import Replayer
-from gapless.worlds import path as _path
+from gapless.worlds import Replayer, hold
 
 
 def draws(twin: Twin, n: int) -> Array:
@@ -51,7 +50,7 @@ def measure(vectors: int, seconds: float) -> dict[str, float]:
             once += time.perf_counter() - wall
             control = np.empty((vectors, replayer.steps, twin.model.nu))
             still = np.zeros((vectors, twin.model.nu))
-            _path.hold(replayer._sent, replayer._commands, np.zeros(vectors, dtype=np.int64), still, 0, control)
+            hold(replayer._sent, replayer._commands, np.zeros(vectors, dtype=np.int64), still, 0, control)
             start = states(twin.model, np.tile(twin.model.qpos0, (vectors, 1)))
             for which in ("ours", "limit") if k % 2 else ("limit", "ours"):
                 cpu = time.process_time()

@@ -20,11 +20,7 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.extensions import Symmetry
 
-from gapless.learn.environment import Environment
-from gapless.learn.learner import Learner
-from gapless.learn.mirror import Mirror
-from gapless.learn.run import Run
-from gapless.learn.settings import settings_of
+from gapless.learn import Environment, Learner, Mirror, Run, settings_of
 
 
 def with_image(mirrors: tuple[Mirror, Mirror, Mirror]) -> Callable[..., Any]:

@@ -33,11 +33,10 @@ from rich.table import Table
 
 from bench.harness import Case, added, interleave, ratio, uncertainty
 from bench.raw_loop import RawLoop, compiled, states
+from gapless.arrays import Array
 from gapless.robots import load as robot
-from gapless.twin import Box, Twin
-from gapless.twin.mechanisms import Inertia
-from gapless.twin.space import Array
-from gapless.worlds import Worlds, home
+from gapless.twin import Box, Inertia, Twin
+from gapless.worlds import Worlds
 
 PERIODS = 2  # control periods in one measurement: short, as the speed of a shared machine changes within a second
 EPISODE = 25  # rounds until all cases start anew
@@ -129,7 +128,7 @@ class Segment:
 def segment(n: int, r: int) -> Segment:
     twin = quadruped()
     episode, part = np.random.default_rng([n, r // EPISODE]), np.random.default_rng([n, r, 1])
-    qpos, command = home(twin)
+    qpos, command = twin.home, twin.home_command
     start = np.tile(qpos, (n, 1))
     start[:, 7:] += 0.05 * episode.standard_normal((n, len(qpos) - 7))
     times = twin.control_dt * (r % EPISODE * PERIODS + np.arange(PERIODS))
@@ -243,7 +242,7 @@ class OneRobot(gymnasium.Env[Array, Array]):
 def gymnasium_case(twin: Twin) -> Iterator[tuple[Case, int]]:
     """The case, and control steps in it; with the number of processes that is fastest here."""
     make = functools.partial(OneRobot, robot("quadruped").spec.to_xml(), twin.substeps)
-    command = home(twin)[1]
+    command = twin.home_command
 
     def play(envs: Any, r: int) -> None:
         times = twin.control_dt * np.arange(GYM_PERIODS)

@@ -18,8 +18,8 @@ from gapless.cli import main as gapless
 from gapless.errors import BadInput
 from gapless.logs import read
 from gapless.twin import Twin
-from gapless.worlds import replay
-from gapless.worlds.standin import StandIn, load
+from gapless.worlds import StandIn, replay
+from gapless.worlds import load_standin as load
 
 OUT = Path("out/demo")
 ROBOT = """robot = "quadruped"       # hung up in a frame

@@ -15,10 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from gapless.learn import course
-from gapless.learn.gym import GymEnvironment
-from gapless.learn.presets import draw_from
-from gapless.learn.tasks import task_of
+from gapless.learn import GymEnvironment, draw_from, run_course, task_of
 from gapless.twin import Twin
 
 WORLDS, STEPS, ITERATIONS, EPOCHS, MINIBATCHES = 64, 32, 200, 4, 4
@@ -91,7 +88,7 @@ def main() -> None:
         with torch.no_grad():
             return agent.actor(torch.from_numpy(observation)).numpy()
 
-    result = course.run(twin, task, act, robots, np.random.default_rng(1), seconds=6.0)
+    result = run_course(twin, task, act, robots, np.random.default_rng(1), seconds=6.0)
     print(f"{result.summary()['success']:.0%} of {len(result.fell)} robots that it has not met hold their arm upright")
 
 

@@ -9,12 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.learn import course
-from gapless.learn.run import News, Run, train
-from gapless.learn.settings import Settings
-from gapless.learn.task import Episode, joint_terms
-from gapless.policy.contract import Term
-from gapless.policy.folder import load
+from gapless.learn import Episode, News, Run, Settings, joint_terms, run_course, train
+from gapless.policy import Term, load
 
 OUT = Path("out/crouch")
 
@@ -55,7 +51,7 @@ def main() -> None:
     train(run, OUT, tell, task=Crouch())
     policy = load(OUT)
     twin, task, robots = run.build(Crouch())
-    result = course.run(twin, task, policy, robots, np.random.default_rng(1), draws=2, seconds=4.0, contract=policy.contract)
+    result = run_course(twin, task, policy, robots, np.random.default_rng(1), draws=2, seconds=4.0, contract=policy.contract)
     print(f"{result.summary()['success']:.0%} of {len(result.fell)} robots, each kicked, hold their height to 2 cm")
 
 

@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 
+import gapless.learn
+from gapless import learn as runs
 from gapless.cli import main
 from gapless.cli.course import _page
-from gapless.learn import course as courses
-from gapless.learn import run as runs
+from gapless.learn import CourseResult, run_course
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,8 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_course(monkeypatch):
-    run = courses.run
-    monkeypatch.setattr(courses, "run", lambda *args, **kw: run(*args, seconds=1.5, **kw))
+    run = run_course
+    monkeypatch.setattr(gapless.learn, "run_course", lambda *args, **kw: run(*args, seconds=1.5, **kw))
 
 
 def test_figures_are_printed_and_drawn(policy, tmp_path, capsys):
@@ -80,7 +81,7 @@ def test_runs_that_fell_at_once_do_not_make_an_error_look_smaller(tmp_path):
     command, fell = np.array([[1.0, 0.3, 0.8]] * 2 + [[0.0, 0.0, 0.0]]), np.array([True, False, True])
     error, zero = np.array([np.nan, 1.044, np.nan]), np.zeros(3)
     columns = ("vx", "vy", "yaw_rate")
-    result = courses.Result(command, columns, fell, ~fell, error, error, zero, zero, zero, zero, zero, np.zeros((3, 0)), zero)
+    result = CourseResult(command, columns, fell, ~fell, error, error, zero, zero, zero, zero, zero, np.zeros((3, 0)), zero)
     _page(tmp_path / "page.html", "walk", result)
     rows = re.findall(r"vx [^<]*</td>(.*?)</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
     assert [re.findall(r">([^<]+)</td>", row) for row in rows] == [["100%", "all fell", "all fell"], ["50%", "1.044", "1.044"]]

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.cli import main
 from gapless.twin import Gaussian, Twin
-from gapless.twin.belief import save
+from gapless.twin import save_belief as save
 
 
 @pytest.fixture

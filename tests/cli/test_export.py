@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from gapless.cli import main
-from tests.report.test_export import run_isaaclab, run_mjlab, run_playground
+from tests.twin.test_export import run_isaaclab, run_mjlab, run_playground
 
 CHANGE = '"gains.kp/*" = "x0.7"\n"friction.coulomb/*" = "x2"'
 

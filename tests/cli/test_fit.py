@@ -12,10 +12,12 @@ import gapless.identify
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, write
-from gapless.twin import recipe
-from gapless.twin.belief import load
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, build, record
+from gapless.twin import load_belief as load
+from gapless.twin import load_recipe
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import build_standin as build
+from gapless.worlds import plan_motion as plan
 
 KP = 0.7  # of the nominal gain: the stand-in's secret
 MODELS = Path(gapless.identify.__file__).parents[1] / "robots/models"
@@ -83,7 +85,7 @@ def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
         "twin.xml",
     ]
     assert mujoco.MjModel.from_xml_path("fitted/twin.xml").nu == 1
-    twin = recipe.load("bench", "fitted/belief.json")
+    twin = load_recipe("bench", "fitted/belief.json")
     twin.check_belief(load("fitted/belief.json"))
     assert twin.needs_callback
 

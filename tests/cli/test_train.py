@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from gapless import learn as runs
 from gapless.cli import main
 from gapless.cli.train import _dashboard
 from gapless.errors import BadInput
 from gapless.learn import clip
-from gapless.learn import run as runs
 
 SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 

@@ -2,8 +2,7 @@
 
 from gapless.explain import advice
 from gapless.explain.contest import cause_of
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Backlash, Friction
+from gapless.twin import Backlash, Friction, Twin
 
 
 def test_a_gain_that_is_too_stiff_is_told_by_its_factor() -> None:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from gapless.logs import Log
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, record
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import plan_motion as plan
 
 
 def smooth(seconds: float, rng: np.random.Generator, period: float = 0.01, joints: int = 2) -> np.ndarray:

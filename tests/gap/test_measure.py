@@ -7,15 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from gapless.cli.given import gains
 from gapless.errors import BadInput
 from gapless.gap import HORIZONS, measure
 from gapless.gap.plain import plain
 from gapless.logs import Log, Signal, read
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Friction
+from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import Replayer
-from gapless.worlds.standin import Spec
+from gapless.worlds import StandInSpec as Spec
 from tests.data import DATA, needs_data
 from tests.gap.made import recorded
 
@@ -130,7 +128,7 @@ def test_plain_data_has_every_horizon_beside_every_baseline():
 @needs_data
 def test_the_go2_as_published_on_the_odd_blocks_of_its_log():
     log = read(DATA / "go2_inair/go2_inair.npz", "go2_inair")
-    twin = Twin.load(DATA / "go2_inair/model/go2_fixed_base.xml", add=[Friction(hard=False), *gains(None, None, log)])
+    twin = as_given(DATA / "go2_inair/model/go2_fixed_base.xml", log)
     gap = measure(twin, [log])
     trace = gap.traces[0]
     odd = trace.time // 2 % 2 == 1

@@ -8,9 +8,8 @@ from gapless.learn.ground import on_terrain
 from gapless.learn.run import Run, train
 from gapless.learn.settings import Settings
 from gapless.learn.tasks import task_of
-from gapless.policy.folder import load
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Motor
+from gapless.policy import load
+from gapless.twin import Motor, Twin
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,8 @@ from gapless.learn.environment import Environment, contract_of
 from gapless.learn.presets import draw_from
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
-from gapless.policy.contract import Term, Timing
-from gapless.policy.export import mjlab_keys
-from gapless.twin import Twin
-from gapless.twin.mechanisms import DC, Gains, Motor
+from gapless.policy import Term, Timing, mjlab_keys
+from gapless.twin import DC, Gains, Motor, Twin
 from tests.learn.upright import Upright
 
 

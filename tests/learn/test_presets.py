@@ -5,8 +5,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.learn.presets import draw_from
-from gapless.twin import Particles, Point, Twin, defaults, within_tolerance
-from gapless.twin.mechanisms import Friction
+from gapless.twin import Friction, Particles, Point, Twin, defaults, within_tolerance
 
 
 @pytest.fixture(scope="module")

@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+from gapless import policy as folder_of_policies
 from gapless.errors import BadInput
 from gapless.learn import run as runs
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import Settings
-from gapless.policy import folder as folder_of_policies
-from gapless.policy.folder import load
-from gapless.robots.load import files_of
-from gapless.twin import Twin, within_tolerance
-from gapless.twin import belief as beliefs
-from gapless.twin.recipe import recipe
+from gapless.policy import load
+from gapless.robots import files_of
+from gapless.twin import Twin, recipe_of, save_belief, within_tolerance
 from tests.learn.upright import Upright
 
 SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
@@ -391,7 +389,7 @@ def test_commands_grow_over_the_first_half_where_that_is_asked_for(tmp_path, mon
 def test_a_run_keeps_the_belief_it_was_given(tmp_path):
     twin = Twin.load("quadruped")
     belief = within_tolerance(twin.space.select("latency.*"))
-    beliefs.save(belief, tmp_path / "known.json", recipe(twin))
+    save_belief(belief, tmp_path / "known.json", recipe_of(twin))
     run = dataclasses.replace(run_of(), preset="narrow", belief=str(tmp_path / "known.json"))
     whole = curve(run, tmp_path / "whole")
     curve(run, tmp_path / "parts", iterations=2)

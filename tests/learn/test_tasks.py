@@ -10,7 +10,8 @@ from gapless.learn.presets import draw_from
 from gapless.learn.settings import settings_of
 from gapless.learn.tasks import TASKS, task_of
 from gapless.learn.tasks.reach import NEAR
-from gapless.robots.rover import drive, wheel_speeds
+from gapless.robots import differential_drive as drive
+from gapless.robots import wheel_speeds
 from gapless.twin import Twin
 from tests.data import DATA
 

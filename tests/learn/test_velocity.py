@@ -8,10 +8,10 @@ import pytest
 from gapless.errors import BadInput
 from gapless.learn import mirror
 from gapless.learn.environment import Environment, contract_of
-from gapless.learn.legs import legs_of
 from gapless.learn.tasks import task_of
 from gapless.learn.tasks.velocity import leads
-from gapless.policy.act import targets
+from gapless.policy import targets
+from gapless.robots import legs_of
 from gapless.twin import Twin
 from tests.data import DATA
 
@@ -27,7 +27,7 @@ def residual(twin):
 
 
 def test_a_residual_trots_at_2_75_hz_and_lifts_diagonal_feet_by_6_cm_in_turn(twin, residual):
-    reference, legs = residual.episode.reference, legs_of(twin)
+    reference, legs = residual.episode.reference, legs_of(twin.robot)
     assert reference.frequency == 2.75
     assert [t.frequency for t in residual.terms(twin) if t.kind == "clock"] == [2.75]  # what the policy sees is in step
     home = np.array(contract_of(twin, residual).joints.default_pos)
@@ -101,7 +101,7 @@ def test_metrics_are_the_errors_in_their_own_units(twin):
 
 def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_cm():
     twin = Twin.load("biped")
-    task, legs = task_of("velocity", twin), legs_of(twin)
+    task, legs = task_of("velocity", twin), legs_of(twin.robot)
     assert task == task_of("velocity", twin, residual=True)
     table = np.array(task.episode.reference.table)
     home = np.array(contract_of(twin, task).joints.default_pos)
@@ -122,7 +122,7 @@ def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_
 )
 def test_neighbouring_feet_step_in_turn(twin, feet, lead):
     home = np.array([(x, y, 0.0) for x, y in feet])
-    assert leads(dataclasses.replace(legs_of(twin), home=home)) == lead
+    assert leads(dataclasses.replace(legs_of(twin.robot), home=home)) == lead
 
 
 def test_a_biped_that_is_told_to_stand_and_is_kicked_takes_steps():

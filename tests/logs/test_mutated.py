@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import Log, disk, read
+from gapless.logs import Log, read
 from gapless.logs.inspection import inspect
 from tests.logs import samples
 

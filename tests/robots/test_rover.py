@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.robots import load
-from gapless.robots.model import home
+from gapless.robots.model import home_data
 from gapless.robots.rover import body_twist, drive, wheel_speeds
 
 speeds = st.lists(st.tuples(st.floats(-5, 5), st.floats(-10, 10)), min_size=1, max_size=20)
@@ -36,7 +36,7 @@ def test_turning_left_runs_the_right_wheel_faster():
 @pytest.mark.parametrize(("v", "w"), [(0.15, 0.0), (0.0, 1.5), (0.1, 0.8), (-0.1, 0.5)])
 def test_the_simulated_rover_drives_the_commanded_twist(v, w):
     model = load("rover").model
-    lengths, data = drive(model), home(model)
+    lengths, data = drive(model), home_data(model)
     data.ctrl[:] = wheel_speeds(v, w, lengths.radius, lengths.track)
     mujoco.mj_step(model, data, 100)
     x, y, yaw, start = *pose(data), data.time

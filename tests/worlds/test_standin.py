@@ -6,8 +6,8 @@ import pytest
 from gapless.errors import BadInput
 from gapless.robots import Robot
 from gapless.twin import Twin
-from gapless.worlds import home, replay
-from gapless.worlds.motion import plan
+from gapless.worlds import replay
+from gapless.worlds.motions import plan
 from gapless.worlds.standin import Spec, StandIn, build, draw, dump, load, record
 
 FULL = """
@@ -184,7 +184,7 @@ def test_motion_capture_makes_the_replay_of_a_free_robot_exact(tmp_path):
 def test_motion_capture_shows_the_base_at_the_instant_of_the_other_readings():
     spec = Spec("quadruped", tolerance=0, motion_capture=True, change={"latency.observation": 0.02})
     robot = StandIn(spec)
-    _, command = home(robot._twin)
+    _, command = robot._twin.home, robot._twin.home_command
     before = robot._worlds.qpos[0, :3].copy()
     for _ in range(10):
         robot.write({"q": command})

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.twin import Box, Point, Twin, within_tolerance
-from gapless.twin.mechanisms import Sensors
+from gapless.twin import Box, Point, Sensors, Twin, within_tolerance
 from gapless.worlds import Worlds
 from tests.twin.models import one_world
 
@@ -187,7 +186,7 @@ def test_a_push_changes_the_base_velocity_and_a_pull_accelerates_it(quadruped):
 
 
 def test_a_slope_pulls_the_robot_downhill_and_its_imu_knows(quadruped):
-    from gapless.worlds.path import rotate_back
+    from gapless.rotations import rotate_back
 
     worlds = one_world(quadruped, {"contact.slope_pitch": 0.4, "contact.slope_roll": 0.3})
     gravity = rotate_back(worlds.readings["quat"], np.array([[0, 0, -1.0]]))[0]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gapless.learn.course import Result
-    from gapless.report.page import Cell
+    from gapless.learn import CourseResult as Result
+    from gapless.report import Cell
 
 WORDS = {
     "runs": ("runs", "{:.0f}"),
@@ -68,11 +68,8 @@ def course(
     from rich.console import Console
 
     from gapless.errors import BadInput
-    from gapless.learn import course as courses
-    from gapless.learn.clip import record
-    from gapless.learn.ground import on_terrain
-    from gapless.learn.run import load_run
-    from gapless.policy.folder import load
+    from gapless.learn import load_run, on_terrain, record, run_course
+    from gapless.policy import load
 
     for option, number, least in (("draws", draws, 1), ("seed", seed, 0)):
         if number < least:
@@ -88,7 +85,7 @@ def course(
     twin = on_terrain(twin, terrain or run.terrain, np.random.default_rng([seed, 5]))
     console = Console(stderr=True)
     with console.status("running the course"):
-        result = courses.run(
+        result = run_course(
             twin,
             task,
             network,
@@ -118,7 +115,7 @@ def course(
 
 def _cell(errors: NDArray[np.float64]) -> Cell:
     """The mean error of runs at one command; none where all fell before errors count."""
-    from gapless.report.page import Cell
+    from gapless.report import Cell
 
     return Cell(f"{errors.mean():.3f}", min(2 * float(errors.mean()), 1.0)) if len(errors) else Cell("all fell", 1.0)
 
@@ -129,7 +126,7 @@ def _page(path: Path, name: str, result: Result) -> None:
 
     import numpy as np
 
-    from gapless.report.page import BLUE, RED, Cell, Plot, Section, Table, Verdict, dots, write
+    from gapless.report import BLUE, RED, Cell, Plot, Section, Table, Verdict, dots, write
 
     summary = result.summary()
     rows = [[WORDS[k][0], WORDS[k][1].format(v)] for k, v in summary.items()]

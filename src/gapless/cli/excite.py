@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from gapless.identify.excite import Excitation
-    from gapless.twin import Belief, Twin
+    from gapless.identify import Excitation
+    from gapless.twin import Belief, Twin, load_recipe
 
 NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
 MOTIONS = ("chirp", "multisine", "designed")
@@ -61,9 +61,8 @@ def excite(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from gapless.errors import BadInput
-    from gapless.identify.excite import WORK
-    from gapless.identify.excite import excite as design
-    from gapless.identify.limits import limits_of
+    from gapless.identify import WORK, limits_of
+    from gapless.identify import excite as design
 
     if not 0 < effort <= 1000:
         raise BadInput(f"--effort must be between 0 and 1000, not {effort:g}")
@@ -107,16 +106,13 @@ def excite(
 
 def _load(model: str, belief: Path | None, kp: float | None, kd: float | None, in_air: bool) -> "tuple[Twin, Belief | None]":
     """The twin that the belief is about, and the belief."""
-    from gapless.cli.given import gains
-    from gapless.logs import Log
     from gapless.robots import load
-    from gapless.twin import Twin, recipe
-    from gapless.twin import belief as beliefs
+    from gapless.twin import Twin, load_belief, stated_gains
 
-    robot, given = load(model), gains(kp, kd, Log({}, ()))
+    robot, given = load(model), stated_gains(kp, kd)
     if belief is None:
         return Twin.load(robot, add=given, in_air=in_air), None
-    known, twin = beliefs.load(belief), recipe.load(robot, belief, given, in_air)
+    known, twin = load_belief(belief), load_recipe(robot, belief, given, in_air)
     twin.check_belief(known)
     return twin, known
 
@@ -131,7 +127,7 @@ def _noise(belief: "Belief | None") -> float:
 
 def _write(found: "Excitation", path: Path) -> None:
     """The motion as a file that `gapless standin --motion` and a robot's own player read."""
-    from gapless.logs.disk import atomic
+    from gapless.files import atomic
 
     rows = (f"{k * found.twin.control_dt:.6f}," + ",".join(f"{q:.7f}" for q in row) for k, row in enumerate(found.motion))
     with atomic(path) as part:
@@ -215,7 +211,7 @@ def _plot(found: "Excitation", path: Path) -> None:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    from gapless.logs.disk import atomic
+    from gapless.files import atomic
 
     joints = found.twin.joints
     figure = make_subplots(rows=len(joints), cols=1, subplot_titles=joints, shared_xaxes=True)

@@ -23,7 +23,8 @@ def export(
     import sys
 
     from gapless.errors import unknown
-    from gapless.report.export import FRAMEWORKS, read
+    from gapless.twin import FRAMEWORKS
+    from gapless.twin import read_settings as read
 
     if to not in FRAMEWORKS:
         raise unknown("framework", to, FRAMEWORKS)

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
     from gapless.identify import Fit
     from gapless.logs import Log, Mapping
-    from gapless.twin import Twin
-    from gapless.twin.belief import Belief
+    from gapless.twin import Belief, Twin
 
 SIMULATIONS = 4000  # of each window of the logs, for --method posterior
 
@@ -66,21 +65,17 @@ def fit(
     """
     from dataclasses import replace
 
-    import numpy as np
     from rich.console import Console
 
-    from gapless.cli.given import drive, log_paths
+    from gapless.cli.inputs import log_paths
     from gapless.errors import BadInput
+    from gapless.identify import Memory, admit, key_of
     from gapless.identify import fit as identify
-    from gapless.identify.door import admit
-    from gapless.identify.memory import Memory, key_of
+    from gapless.identify import fit_page as page
     from gapless.logs import load_mapping
-    from gapless.report.fit import page
     from gapless.robots import load
-    from gapless.twin import Twin
-    from gapless.twin.belief import save
-    from gapless.twin.mechanisms import Friction
-    from gapless.twin.recipe import recipe
+    from gapless.twin import as_given, recipe_of
+    from gapless.twin import save_belief as save
 
     if particles < 0:
         raise BadInput(f"--particles must be a positive number, not {particles}")
@@ -88,11 +83,7 @@ def fit(
     robot = load(model)
     paths = log_paths(logs)
     read, left_out = _read(paths, load_mapping(mapping) if mapping else None)
-    compiled = robot.spec.copy().compile()
-    limits = np.abs(compiled.actuator_ctrlrange[compiled.actuator_ctrllimited.astype(bool)])
-    stall = float(limits.max()) if limits.size else 1.0
-    first = next(iter(read.values()))
-    twin = Twin.load(robot, add=[Friction(full=True), *drive(kp, kd, first, stall)], in_air=in_air)
+    twin = as_given(robot, next(iter(read.values())), kp, kd, in_air)
     known = _known(stated, twin, {"gains.kp": kp, "gains.kd": kd})
     admitted = admit(twin, list(read.values()))
     left_out += admitted.refused.values()
@@ -109,7 +100,7 @@ def fit(
             raise BadInput(f"{error}{kept}") from None
     found = replace(found, warnings=[*found.warnings, *more, *(f"left out {why}" for why in left_out), *admitted.notes])
     found.twin.save(out / "twin.xml", found.values)
-    save(belief, out / "belief.json", recipe(found.twin))
+    save(belief, out / "belief.json", recipe_of(found.twin))
     hashes = {path: log.provenance.sha256 for path, log in zip(used, admitted.logs, strict=True)}
     summary = _summary(found, used) | {"left_out": left_out, "provenance": {"model": model, "fixed": known, "sha256": hashes}}
     _write_json(out / "fit.json", summary)
@@ -128,7 +119,7 @@ def _belief(
     """The fit's Gaussian, or particles; and what speaks against them."""
     import numpy as np
 
-    from gapless.identify.posterior import particles, posterior
+    from gapless.identify import particles, posterior
 
     rng = np.random.default_rng(0)
     if method == "posterior":
@@ -237,7 +228,7 @@ def _print(found: "Fit", summary: dict[str, Any], out: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from gapless.report.fit import verdict
+    from gapless.identify import fit_verdict as verdict
 
     console = Console(highlight=False)
     ladder = Table(title="Which causes the model needs, by held-out error", title_justify="left", box=box.SIMPLE)
@@ -282,7 +273,7 @@ def _plain(x: Any) -> Any:
 def _write_json(path: Path, data: dict[str, Any]) -> None:
     import json
 
-    from gapless.logs.disk import atomic
+    from gapless.files import atomic
 
     with atomic(path) as part:
         part.write_text(json.dumps(_plain(data), indent=1))

@@ -49,9 +49,10 @@ def gap(
     """
     from rich.console import Console
 
-    from gapless.cli.given import log_paths
+    from gapless.cli.inputs import log_paths
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
+    from gapless.twin import as_given
 
     console = Console(stderr=True)
     if out and out.exists() and not out.is_dir():
@@ -61,7 +62,7 @@ def gap(
     paths = log_paths(given)
     stated = load_mapping(mapping) if mapping else None
     read_logs = [read(path, stated) for path in paths]
-    twin = _twin(named, read_logs[0], kp, kd, in_air) if named else None
+    twin = as_given(named, read_logs[0], kp, kd, in_air) if named else None
     if experiment or twin is None:
         summary, traces = _experiment(read_logs, twin), ()
     else:
@@ -82,11 +83,8 @@ def gap(
 def _gap(twin: Twin, logs: list[Log], losses: list[dict[str, Any]], console: Console) -> tuple[dict[str, Any], Any]:
     """The gap as plain data under the keys of gap.json, and traces to plot."""
     from gapless.explain import explain
-    from gapless.gap import measure
-    from gapless.gap.admit import admit, long_enough, moving
-    from gapless.gap.phases import phase_map
-    from gapless.gap.plain import finite, plain
-    from gapless.report.gap import verdict
+    from gapless.explain import gap_verdict as verdict
+    from gapless.gap import admit, finite, long_enough, measure, moving, phase_map, plain
 
     admit(twin, logs)
     long_enough(logs, SHORTEST)
@@ -117,27 +115,11 @@ def _with_causes(twin: Twin, mechanisms: list[dict[str, Any]]) -> Any:
 
 
 def _experiment(logs: list[Log], twin: Twin | None) -> dict[str, Any]:
-    from gapless.gap import experiment
-    from gapless.gap.plain import plain_experiment
-    from gapless.report.experiment import verdict
+    from gapless.gap import experiment, plain_experiment
+    from gapless.gap import experiment_verdict as verdict
 
     found = plain_experiment(experiment(logs, twin))
     return {"verdict": verdict(found).text, **found}
-
-
-def _twin(model: str, log: Log, kp: float | None, kd: float | None, in_air: bool) -> Twin:
-    import numpy as np
-
-    from gapless.cli.given import drive
-    from gapless.robots import load
-    from gapless.twin import Twin
-    from gapless.twin.mechanisms import Friction
-
-    robot = load(model)
-    compiled = robot.spec.copy().compile()
-    limits = np.abs(compiled.actuator_ctrlrange[compiled.actuator_ctrllimited.astype(bool)])
-    stall = float(limits.max()) if limits.size else 1.0
-    return Twin.load(robot, add=[Friction(full=True), *drive(kp, kd, log, stall)], in_air=in_air)
 
 
 def _is_log(name: str) -> bool:
@@ -157,7 +139,7 @@ def _losses(path: Path) -> list[dict[str, Any]]:
     import math
 
     from gapless.errors import BadInput
-    from gapless.logs.disk import text
+    from gapless.files import text
 
     try:
         table = json.loads(text(path, 2**20))
@@ -179,7 +161,7 @@ def _provenance(model: str | None, logs: list[Log]) -> dict[str, Any]:
     """What it was made from: inputs with hashes, and versions."""
     from importlib.metadata import version
 
-    from gapless.logs.disk import sha256
+    from gapless.files import sha256
 
     made: dict[str, Any] = {}
     if model:
@@ -192,29 +174,29 @@ def _provenance(model: str | None, logs: list[Log]) -> dict[str, Any]:
 def _write(summary: dict[str, Any], traces: Any, out: Path) -> None:
     import json
 
-    from gapless.logs.disk import atomic
-    from gapless.report import experiment as of_experiment
-    from gapless.report import gap as of_gap
+    from gapless.explain import gap_page
+    from gapless.files import atomic
+    from gapless.gap import experiment_page
 
     out.mkdir(parents=True, exist_ok=True)
     measured = "error" in summary
     with atomic(out / ("gap.json" if measured else "experiment.json")) as part:
         part.write_text(json.dumps(summary, indent=1))
     if measured:
-        of_gap.page(summary, traces, out / "report.html")
+        gap_page(summary, traces, out / "report.html")
     else:
-        of_experiment.page(summary, out / "report.html")
+        experiment_page(summary, out / "report.html")
 
 
 def _show(summary: dict[str, Any], twin: Twin | None, console: Console) -> None:
     from rich.markup import escape
 
     if "error" in summary:
-        from gapless.report.gap_terminal import show
+        from gapless.explain import show_gap as show
 
         show(summary, console)
     else:
-        from gapless.report.experiment import show as show_experiment
+        from gapless.gap import show_experiment
 
         show_experiment(summary, console)
     for warning in twin.warnings if twin else ():

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from gapless.logs.inspection import Facts, Report
-    from gapless.logs.inspection.delay import Delay
+    from gapless.logs import Delay, Facts, Report
 
 COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
@@ -37,9 +36,8 @@ def inspect(
         json: Print JSON instead of text.
     """
     from gapless.errors import BadInput
-    from gapless.logs import find, load_mapping, read
-    from gapless.logs.inspection import inspect as inspect_log
-    from gapless.logs.inspection.delay import delays
+    from gapless.logs import delays, find, load_mapping, read
+    from gapless.logs import inspect as inspect_log
 
     if not logs:
         raise BadInput("name at least one log: gapless inspect LOG...")
@@ -57,7 +55,7 @@ def inspect(
         if not json:
             _print(report, found)
         if plot:
-            from gapless.logs.plot import plot as draw
+            from gapless.logs import plot as draw
 
             target = plot if len(paths) == 1 else plot.with_name(f"{plot.stem}_{path.name.split('.')[0]}{plot.suffix}")
             draw(log, report, target)
@@ -74,8 +72,8 @@ def _facts(robot: str) -> "Facts":
     """Names and ranges of a model's joints, those of a floating base left out."""
     import mujoco
 
-    from gapless.logs.inspection import Facts
-    from gapless.robots.load import load
+    from gapless.logs import Facts
+    from gapless.robots import load
 
     model = load(robot).model
     kinds = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -88,7 +86,7 @@ def _print(report: "Report", found: "dict[str, Delay]") -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from gapless.logs.inspection.delay import together
+    from gapless.logs import common_delay as together
 
     console = Console(highlight=False, soft_wrap=True)
     by_rate: dict[str, list[str]] = {}
@@ -116,7 +114,7 @@ def _print(report: "Report", found: "dict[str, Delay]") -> None:
 def _plain(report: "Report", found: "dict[str, Delay]") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from gapless.logs.inspection.delay import together
+    from gapless.logs import common_delay as together
 
     delays = {joint: asdict(d) for joint, d in found.items()}
     shared = together(found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from gapless.twin import Twin
+    from gapless.twin import Twin, load_recipe, written_recipe
     from gapless.worlds import Replay
 
 HORIZONS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -56,12 +56,11 @@ def replay(
     from rich.console import Console
     from rich.progress import track
 
-    from gapless.cli.given import gains, log_paths
+    from gapless.cli.inputs import log_paths
     from gapless.errors import BadInput
-    from gapless.logs import Log, load_mapping, read
+    from gapless.logs import load_mapping, read
     from gapless.robots import load
-    from gapless.twin import Twin, recipe
-    from gapless.twin.mechanisms import Friction
+    from gapless.twin import as_given, stated_gains
     from gapless.worlds import Replayer
 
     for option, seconds in (("window", window), ("end", end)):
@@ -72,10 +71,10 @@ def replay(
     robot = load(model)
     paths = log_paths(logs)
     stated = load_mapping(mapping) if mapping else None
-    if belief and recipe.written(belief):
-        twin = recipe.load(robot, belief, gains(kp, kd, Log({}, ())), in_air)
-    else:  # the model as it is given: its own solver settings for friction, however soft
-        twin = Twin.load(robot, add=[Friction(hard=False), *gains(kp, kd, read(paths[0], stated))], in_air=in_air)
+    if belief and written_recipe(belief):
+        twin = load_recipe(robot, belief, stated_gains(kp, kd), in_air)
+    else:
+        twin = as_given(robot, read(paths[0], stated), kp, kd, in_air)
     values = _values(twin, belief, set)
     results: dict[str, Replay] = {}
     started, robot_seconds = time.perf_counter(), 0.0
@@ -91,24 +90,24 @@ def replay(
         _print_table(results, window, seconds, robot_seconds, twin.warnings)
         out = out or Path("replay.html")
     if out:
-        from gapless.report.replay import page
+        from gapless.worlds import replay_page as page
 
         page(results, out)
         if not json:
             console.print(f"plotted into {out}", markup=False, highlight=False)
     if view:
-        from gapless.report.view import show
+        from gapless.worlds import view_replay as show
 
         show(twin, next(iter(results.values())))
 
 
 def _values(twin: Twin, belief: Path | None, given: tuple[str, ...]) -> Any:
     """One vector of parameters: nominal, or a belief's mean, with what was set put in. Shape: (1, parameters)."""
-    from gapless.twin import belief as beliefs
+    from gapless.twin import load_belief
 
     values = twin.space.nominal[None].copy()
     if belief is not None:
-        known = beliefs.load(belief)
+        known = load_belief(belief)
         values = twin.expand(known.mean()[None], known.space)
     for name, value in _settings(given).items():
         for hit in twin.space.match(name):

@@ -41,7 +41,7 @@ def robots(
         _print_robot(robot)
         out = out or Path(f"{robot.name}.png")
     if out:
-        from gapless.robots.draw import draw
+        from gapless.robots import draw
 
         draw(robot.model, out)
         print(f"drawn into {out}", file=sys.stderr)
@@ -76,9 +76,9 @@ def _steps_per_second(robot: "RobotModel", seconds: float = 0.2) -> float:
 
     import mujoco
 
-    from gapless.robots.model import home
+    from gapless.robots import home_data
 
-    data, steps, start = home(robot.model), 0, perf_counter()
+    data, steps, start = home_data(robot.model), 0, perf_counter()
     while (elapsed := perf_counter() - start) < seconds:
         mujoco.mj_step(robot.model, data, 100)
         steps += 100

@@ -41,15 +41,14 @@ def standin(
     from rich.progress import Progress
 
     from gapless.errors import BadInput
+    from gapless.files import atomic
     from gapless.logs import write
-    from gapless.logs.disk import atomic
-    from gapless.worlds import motion as motions
-    from gapless.worlds import standin as standins
+    from gapless.worlds import StandIn, build_standin, draw_standin, dump_standin, load_standin, plan_motion, record
 
     console = Console(stderr=True)
     if random:
         file = out or Path("standin.toml")
-        text = standins.dump(standins.draw(robot, difficulty, seed, in_air))
+        text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
         with atomic(file) as part:
             part.write_text(text)
         console.print(f"a {difficulty} {robot} with secrets: {file}", markup=False, highlight=False)
@@ -63,15 +62,15 @@ def standin(
         raise BadInput(f"{file}: there is no folder {file.parent}")
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
-    described = standins.load(spec)
+    described = load_standin(spec)
     if in_air:
         described = dataclasses.replace(described, in_air=True)
-    stand_in = standins.StandIn(described)
-    commands = motions.plan(motion, standins.build(described), seconds, np.random.default_rng(seed))
+    stand_in = StandIn(described)
+    commands = plan_motion(motion, build_standin(described), seconds, np.random.default_rng(seed))
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("recording", total=len(commands))
         try:
-            log = standins.record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
+            log = record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
         except RuntimeError as error:
             raise BadInput(
                 f"{spec}: {error} after {stand_in.seconds:.2f} s; change it less, or give it smaller steps"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from gapless.learn.run import News, Run
+    from gapless.learn import News, Run
 
 
 UNITS = {"velocity_error": " m/s", "yaw_error": " rad/s", "distance": " m"}
@@ -73,7 +73,7 @@ def train(
     from rich.console import Console
     from rich.live import Live
 
-    from gapless.learn import run as runs
+    from gapless import learn as runs
 
     if resume:
         given = runs.load_run(out)
@@ -133,9 +133,8 @@ def _film(given: Run, folder: Path, console: Console) -> None:
     import numpy as np
 
     from gapless.errors import BadInput
-    from gapless.learn.clip import record
-    from gapless.learn.ground import on_terrain
-    from gapless.policy.folder import load
+    from gapless.learn import on_terrain, record
+    from gapless.policy import load
 
     policy, (twin, task, belief), clip = load(folder), given.build(), folder / "clip.png"
     twin = on_terrain(twin, given.terrain, np.random.default_rng([given.seed, 7]))
@@ -164,8 +163,7 @@ def _run(
     """What was asked for, checked."""
     import dataclasses
 
-    from gapless.learn.run import Run
-    from gapless.learn.settings import Settings, settings_of
+    from gapless.learn import Run, Settings, settings_of
 
     whole = {"iterations": 1, "worlds": 4, "recurrent": 1}
     for name, least in whole.items():

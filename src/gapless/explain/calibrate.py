@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.explain.compete import OUTLIER, linearised, step
 from gapless.explain.contest import Contest, Fit, variables
 from gapless.explain.physics import Physics
-from gapless.twin.space import Array
 
 TWINS = (4, 8)  # for robots of many joints, and of one
 SMALLEST = 2e-4  # rad: no encoder of a robot sees less

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.explain.box import boxed
+from gapless.arrays import Array
+from gapless.explain.bounded_qp import boxed
 from gapless.explain.contest import Contest, Fit
-from gapless.twin.space import Array
 
 GRID = (-3.0, -1.0, 1.0, 3.0)  # scaled starts
 FAR = {"gains.kp": (-9.0, -6.0), "gains.kd": (-6.0, 6.0)}  # scaled: -9 is a gain that is 40 times too high in the model

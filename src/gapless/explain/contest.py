@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.explain.physics import Physics, limb_of, limbs
-from gapless.identify.solve import colouring
-from gapless.twin import Twin
-from gapless.twin.space import Array, Parameter
+from gapless.identify import colouring
+from gapless.twin import Parameter, Twin
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100

@@ -10,13 +10,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
+from gapless.robots import base_joint
 from gapless.twin import Twin
-from gapless.twin.mechanism import base_joint, is_position_servo
-from gapless.twin.space import Array
 from gapless.worlds import Replayer
-from gapless.worlds.sense import imu_of
 
 BLOCK = 1.0  # s: errors within a stretch this long are not independent
 WINDOW = 2.5  # s that a replay runs free; short ones never show what builds up
@@ -46,7 +45,7 @@ class Physics:
 
     @cached_property
     def floating(self) -> bool:
-        return imu_of(self.twin.model) is not None
+        return self.twin.floating
 
     @cached_property
     def _seen(self) -> list[NDArray[np.bool_]]:
@@ -126,7 +125,7 @@ def physics(twin: Twin, logs: Sequence[Log]) -> Physics:
         raise BadInput(
             f"{sum(lengths):.1f} s of motion are too short to hold anything out: record at least {SHORTEST:g} s, better 20 s"
         )
-    servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    servo = twin.all_servos
     window = WINDOW if servo else TORQUE_WINDOW
     seconds = float(np.clip(JOINT_SECONDS / twin.model.nv, *SECONDS))
     usable = [i for i, length in enumerate(lengths) if length > window / 2]

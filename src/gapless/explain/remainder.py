@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.explain.physics import Physics
-from gapless.twin.space import Array
 
 STRUCTURE = {
     "reversals": "play or stiction in the gear",

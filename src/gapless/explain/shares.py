@@ -10,9 +10,9 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.explain.compete import stepped, tolerances
 from gapless.explain.contest import Contest, Fit
-from gapless.twin.space import Array
 
 DRAWS = 500  # of blocks, for intervals
 QUANTILES = (5.0, 95.0)

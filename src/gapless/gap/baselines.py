@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.logs import Log
-from gapless.twin.space import Array
 from gapless.worlds import Replay
 
 DELAYS = np.arange(0, 0.2001, 0.005)  # s: what a pure delay may be

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.gap.signals import down
-from gapless.twin.space import Array
 from gapless.worlds import Replay
 
 BLOCK = 2.0  # s

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.twin.space import Array
+from gapless.arrays import Array
 
 SHARE = 0.1  # of the motion: runs that are farther apart tell little about a model any more
 SMOOTH = 0.1  # s: distances pass through zero as two runs cross; a running mean square does not

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless.arrays import Array
 from gapless.gap import baselines
-from gapless.gap.admit import admit
+from gapless.gap.admission import admit
 from gapless.gap.distribution import Distances, distances
 from gapless.gap.noise import Floor, floors
 from gapless.gap.signals import difference, named, signals_of, units
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.mechanism import is_position_servo
-from gapless.twin.space import Array
 from gapless.worlds import Replay, Replayer
 
 WINDOW = 1.0  # s: windows start anew from the measured state this often
@@ -145,7 +144,7 @@ def measure(
     vectors = np.stack([twin.space.nominal, *([] if values is None else [np.asarray(values, float)])])
     used = [log if end is None else log.slice(log["q"].time[0], log["q"].time[0] + end + 1e-9) for log in logs]
     delays = baselines.best_delays(used, twin.joints)
-    servo = all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    servo = twin.all_servos
     most = max(1, round(MOST_WINDOWS / len(used)))
     sums: dict[str, _Sums] = {}
     traces, states, windows, broken = [], [], 0, 0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapless.gap.repeats import Repeat, command_of, repeats
+from gapless.arrays import Array
+from gapless.gap.repeated import Repeat, command_of, repeats
 from gapless.gap.signals import difference, named
 from gapless.logs import Log
-from gapless.twin.space import Array
 
 SETTLE = 1.0  # s: until what was told before a repeat no longer counts
 BLOCK = 2.0  # s

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.gap.measure import Trace
-from gapless.twin.space import Array
 
 HIGH = 0.85  # quantile above which speed, load and shocks are high
 NEAR = 0.1  # s: around a reversal or a shock

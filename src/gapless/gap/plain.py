@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.gap.distribution import Distance, Distances
-from gapless.gap.experiment import Divergence, Experiment
+from gapless.gap.divergence import Divergence, Experiment
 from gapless.gap.growth import SHARE, smoothed
 from gapless.gap.measure import HORIZONS, PREDICTIONS, Gap
-from gapless.twin.space import Array
 
 MOST_POINTS = 300  # of a curve
 

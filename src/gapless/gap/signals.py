@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapless.logs.log import UNITS
+from gapless.arrays import Array
+from gapless.logs import UNITS
+from gapless.robots import imu_of
+from gapless.rotations import multiply, rotate_back
 from gapless.twin import Twin
-from gapless.twin.space import Array
-from gapless.worlds.path import multiply, rotate_back
-from gapless.worlds.sense import imu_of
 
 ORDER = ("q", "dq", "tau", "quat", "gyro", "base_pos", "base_vel")
 """What is compared, where the log has it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.errors import BadInput
-from gapless.logs.disk import atomic
+from gapless.files import atomic
 
 MOST_BYTES = 200_000_000
 

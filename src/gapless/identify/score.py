@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.identify.along import Course
-from gapless.identify.joint import BLOCK, WINDOW
+from gapless.arrays import Array
+from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.identify.per_joint.kernel import BLOCK, WINDOW
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.mechanism import base_joint, is_position_servo
-from gapless.twin.space import Array
 from gapless.worlds import Replayer
 
 DELAYS = np.arange(0, 0.2001, 0.005)  # s: what a pure delay may be
@@ -85,7 +84,7 @@ def traces(
         seconds: of each log.
         zeros: encoder zeros of single logs, by their number [rad].
     """
-    holds = base_joint(twin.model) is None and all(is_position_servo(twin.model, d.actuator) for d in twin.drives)
+    holds = not twin.floating and twin.all_servos
     offsets = [twin.space.names.index(f"offset.encoder/{j}") for j in twin.joints] if zeros else []
     out = []
     for i, (log, first, end) in enumerate(zip(logs, firsts, [*firsts[1:], len(kept)], strict=True)):

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gapless.gap.noise import sensor
-from gapless.identify.along import Course
+from gapless.arrays import Array
+from gapless.gap import encoder_noise as sensor
+from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.identify.score import Errors, Trace
 from gapless.logs import Log
 from gapless.twin import Gaussian
-from gapless.twin.space import Array
 
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others

@@ -3,3 +3,51 @@
 A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a folder with a policy, and `course.run`
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
+
+from gapless.learn.clip import record
+from gapless.learn.course import DRAWS as COURSE_DRAWS
+from gapless.learn.course import Result as CourseResult
+from gapless.learn.course import run as run_course
+from gapless.learn.environment import Environment, contract_of
+from gapless.learn.ground import on_terrain
+from gapless.learn.mirror import Mirror
+from gapless.learn.presets import box, draw_from
+from gapless.learn.run import News, Run, load_run, train
+from gapless.learn.settings import Settings, settings_of
+from gapless.learn.task import Episode, joint_terms
+from gapless.learn.tasks import task_of
+
+__all__ = [
+    "COURSE_DRAWS",
+    "CourseResult",
+    "Environment",
+    "Episode",
+    "GymEnvironment",
+    "Learner",
+    "Mirror",
+    "News",
+    "Progress",
+    "Run",
+    "Settings",
+    "box",
+    "contract_of",
+    "draw_from",
+    "joint_terms",
+    "load_run",
+    "on_terrain",
+    "record",
+    "run_course",
+    "settings_of",
+    "task_of",
+    "train",
+]
+
+
+def __getattr__(name: str) -> object:
+    """What needs torch or gymnasium loads when it is used."""
+    from importlib import import_module
+
+    lazy = {"Learner": "learner", "Progress": "learner", "GymEnvironment": "gym"}
+    if name not in lazy:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"gapless.learn.{lazy[name]}"), name)

@@ -10,13 +10,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
+from gapless.files import atomic
 from gapless.learn import course
 from gapless.learn.task import Task
-from gapless.logs.disk import atomic
-from gapless.policy.contract import Contract
-from gapless.robots.draw import PNG, png_chunk, png_header, png_rows, studio
+from gapless.policy import Contract
+from gapless.robots import PNG, png_chunk, png_header, png_rows, studio
 from gapless.twin import Belief, Twin
-from gapless.twin.space import Array
 
 WIDTH, HEIGHT, RATE = 400, 300, 12.5
 """Pixels, and pictures per second."""

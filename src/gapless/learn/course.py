@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless.arrays import Array
 from gapless.learn.environment import Environment, Frame
-from gapless.learn.legs import legs_of
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, Task
-from gapless.policy.contract import Contract, Term
+from gapless.policy import Contract, Term
+from gapless.robots import legs_of
 from gapless.twin import Belief, Twin
-from gapless.twin.space import Array
 
 Act = Callable[[Frame], ArrayLike]
 """From observations (n, width) to actions (n, actions)."""
@@ -246,5 +246,5 @@ def _grid(twin: Twin, task: Task) -> Array | None:
     """What is asked of legs: every command of the grid. Shape: (commands, 3). None for tasks that draw their own."""
     if tuple(task.commands) != tuple(QUADRUPED):
         return None
-    grid = BIPED if len(legs_of(twin)) == 2 else QUADRUPED
+    grid = BIPED if len(legs_of(twin.robot)) == 2 else QUADRUPED
     return np.array(list(itertools.product(*grid.values())))

@@ -11,24 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import gapless
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn import mirror
-from gapless.learn.estimate import Estimator
 from gapless.learn.scene import Scene
 from gapless.learn.task import Task
-from gapless.policy import act
-from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Robot, Source, Term, Timing
-from gapless.policy.observe import Observer
-from gapless.policy.wake import Wake
-from gapless.robots import RobotModel
-from gapless.twin import Belief, Space, Twin
-from gapless.twin.mechanism import Drive, drive_signal
-from gapless.twin.mechanisms import Motor
-from gapless.twin.space import Array
+from gapless.policy import (
+    Action,
+    Contract,
+    Conventions,
+    Estimator,
+    Joints,
+    Observation,
+    Observer,
+    Robot,
+    Source,
+    Term,
+    Timing,
+    Wake,
+    targets,
+)
+from gapless.robots import Drive, drive_signal, imu_of
+from gapless.rotations import multiply
+from gapless.twin import Belief, Motor, Space, Twin
 from gapless.worlds import Worlds
-from gapless.worlds.path import multiply
-from gapless.worlds.sense import imu_of
-from gapless.worlds.worlds import home
 
 Frame = NDArray[np.float32]
 KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
@@ -96,7 +102,7 @@ class Environment:
         self._rng = rng
         self.scene = Scene(twin, self.worlds, len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
-        self._estimate = Estimator(twin, self.contract)
+        self._estimate = Estimator(twin.robot, self.contract)
         self._wake = Wake(self.contract, n)
         plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
         self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
@@ -161,7 +167,7 @@ class Environment:
         scene = self.scene
 
         def told(last: Array | None = None) -> Array:
-            return act.targets(self.contract, scene.action, last, scene.time, scene.asked)
+            return targets(self.contract, scene.action, last, scene.time, scene.asked)
 
         if self.contract.action.filter is None:
             return told()
@@ -339,7 +345,7 @@ def _grouping(space: Space) -> tuple[tuple[str, ...], Array]:
 
 def contract_of(twin: Twin, task: Task) -> Contract:
     """What a runtime must know of a policy for this task and robot."""
-    robot = RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
+    robot = twin.robot
     table = robot.joint_table
     if not table:
         raise BadInput(f"{twin.name} has no driven joints, so there is nothing to learn; state gains with --kp and --kd")
@@ -347,7 +353,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
     if len(signals) > 1:
         raise BadInput(f"{twin.name} mixes drives of {' and '.join(sorted(signals))}; a policy commands one kind")
     signal = signals.pop()
-    pose = home(twin)[0]
+    pose = twin.home
     default = tuple(float(pose[d.qpos]) for d in twin.drives)
     if signal == "q":
         scale, offset = (task.episode.action_scale,) * len(table), default

@@ -15,10 +15,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.twin import Twin
-from gapless.twin.mechanism import Bound, base_joint
-from gapless.twin.space import Array
+from gapless.twin import Bound, Twin
 
 KINDS = ("rough", "steps", "slopes")
 TERRAINS = ("flat", *KINDS, "mixed")
@@ -138,7 +137,7 @@ def on_terrain(twin: Twin, terrain: str, rng: np.random.Generator) -> Twin:
         raise unknown("terrain", terrain, TERRAINS)
     if terrain == "flat":
         return twin
-    if base_joint(twin.model) is None:
+    if not twin.floating:
         raise BadInput(f"{twin.name} has a fixed base, and terrain is for robots that move over it: use flat")
     found = twin.plus(make(terrain, rng))
     # cameras look at the robot, and not at all of the ground

@@ -9,10 +9,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.task import Task
 from gapless.twin import Belief, Twin
-from gapless.twin.space import Array
 
 MOST = 10.0
 """Bound of an action, in units of its scale: far outside of what a policy uses, as spaces must have one."""

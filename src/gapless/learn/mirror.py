@@ -9,11 +9,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.policy.contract import Contract, Term
-from gapless.robots.model import home
+from gapless.arrays import Array
+from gapless.policy import Contract, Term
+from gapless.robots import home_data, imu_of
 from gapless.twin import Twin
-from gapless.twin.space import Array
-from gapless.worlds.sense import imu_of
 
 CLOSE = 0.01
 """How near a mirrored joint must be to its partner [m]."""
@@ -38,7 +37,7 @@ def joints(twin: Twin) -> Mirror | None:
 
     A hinge's axis is a pseudovector: under y -> -y it becomes (-x, y, -z).
     """
-    model, data = twin.model, home(twin.model)
+    model, data = twin.model, home_data(twin.model)
     mujoco.mj_forward(model, data)
     root = data.xpos[model.body_rootid[model.jnt_bodyid[twin.drives[0].joint]]] if twin.drives else np.zeros(3)
     anchor = np.array([data.xanchor[d.joint] - root for d in twin.drives])

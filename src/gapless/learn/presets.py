@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from gapless.errors import BadInput, unknown
-from gapless.robots import RobotModel
 from gapless.twin import Belief, Box, Particles, Point, Twin
 
 NONE = 1e-6
@@ -89,7 +88,7 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 
 
 def box(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Box:
     """The box that a table of ranges means for a robot; what the robot does not have is left out."""
-    robot = RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
+    robot = twin.robot
     base, weight = robot.base, robot.mass
     found: dict[str, tuple[float, float]] = {}
     for pattern, (how, low, high) in ranges.items():

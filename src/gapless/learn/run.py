@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gapless
+from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
@@ -22,13 +23,9 @@ from gapless.learn.presets import draw_from
 from gapless.learn.settings import Settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
-from gapless.logs import disk
-from gapless.policy import checks
-from gapless.policy.contract import Contract
-from gapless.robots.load import files_of
-from gapless.twin import Belief, Twin, recipe
-from gapless.twin import belief as beliefs
-from gapless.twin.mechanisms import Gains
+from gapless.policy import Contract, checks
+from gapless.robots import files_of
+from gapless.twin import Belief, Gains, Twin, load_belief, load_recipe
 
 if TYPE_CHECKING:
     from gapless.learn.learner import Deterministic, Learner, Progress
@@ -82,7 +79,7 @@ class Run:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""
         kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
         add = [Gains(kp=kp, kd=kd)] if kp or kd else []
-        return recipe.load(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
+        return load_recipe(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
 
     def build(self, task: Task | None = None, lot: int = 0) -> tuple[Twin, Task, Belief | None]:
         """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from.
@@ -90,7 +87,7 @@ class Run:
         lot: where those are robots drawn once, which; see `draw_from`.
         """
         twin = self.twin()
-        belief = beliefs.load(self.belief) if self.belief else None
+        belief = load_belief(self.belief) if self.belief else None
         task = task_of(self.task, twin, self.history, self.residual) if task is None else task
         return twin, task, draw_from(self.preset, twin, belief, lot)
 
@@ -178,8 +175,8 @@ def train(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch
 
+    from gapless import policy as policies
     from gapless.learn.learner import Diverged, Learner
-    from gapless.policy import folder as policies
 
     torch.set_num_threads(1)  # such small networks lose by sharing, and the sums stay the same on any machine
     folder.mkdir(parents=True, exist_ok=True)
@@ -286,7 +283,7 @@ def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Go
 
 def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
     """Write the policy as any runtime takes it."""
-    from gapless.policy import folder as policies
+    from gapless import policy as policies
 
     contract = environment.contract
     contract = dataclasses.replace(

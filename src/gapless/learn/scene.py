@@ -9,14 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.learn.ground import ground_of
-from gapless.learn.legs import Legs, cross, find_legs
-from gapless.robots import RobotModel
+from gapless.robots import Legs, base_joint, cross, find_legs
+from gapless.rotations import rotate_back
 from gapless.twin import Twin
-from gapless.twin.mechanism import base_joint
-from gapless.twin.space import Array
 from gapless.worlds import Worlds
-from gapless.worlds.path import rotate_back
 
 TOUCH = 0.004
 """A foot whose lowest point is nearer to the ground than this touches it; contacts are soft by about 1 mm [m]."""
@@ -76,10 +74,10 @@ class Scene:
         self._places = [d.qpos for d in twin.drives]
         self._dofs = np.array([d.dof for d in twin.drives], dtype=int)
         self._base = base_joint(twin.model)
-        self._legs = find_legs(twin)
+        self._legs = find_legs(twin.robot)
         self.ground = ground_of(twin)
         """What the robot is on where that is not flat."""
-        robot = RobotModel(twin.name, twin.name, twin.spec, twin.model, ())
+        robot = twin.robot
         self.mass = robot.mass
         """As modelled [kg]."""
         self.torque_limit: Array = np.array([j.torque_limit for j in robot.joint_table])
@@ -99,7 +97,7 @@ class Scene:
     @staticmethod
     def floats(twin: Twin) -> bool:
         """Whether the robot's base moves freely."""
-        return base_joint(twin.model) is not None
+        return twin.floating
 
     @property
     def floating(self) -> bool:

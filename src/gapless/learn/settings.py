@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.errors import BadInput
-from gapless.learn.legs import find_legs
 from gapless.policy import checks
+from gapless.robots import find_legs
 from gapless.twin import Twin
 
 MOST_LAYERS = 10
@@ -114,7 +114,7 @@ def settings_of(task: str, twin: Twin) -> Settings:
         return Settings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
     if task in small:
         return Settings(worlds=128, iterations=small[task])
-    legs = find_legs(twin)
+    legs = find_legs(twin.robot)
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
         return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
     # more worlds for fewer periods: what a period costs besides physics is shared by more of them

@@ -28,10 +28,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.learn.scene import Scene
-from gapless.policy.contract import Reference, Term
+from gapless.policy import Reference, Term
 from gapless.twin import Twin
-from gapless.twin.space import Array
 
 Ids = NDArray[np.int64]
 

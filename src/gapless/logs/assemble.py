@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput, unknown
-from gapless.logs import disk
 from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal, endless
 from gapless.logs.mapping import FACTORS, File, Mapping
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput, unknown
-from gapless.logs import disk
 from gapless.logs.log import UNITS
 
 FACTORS = {

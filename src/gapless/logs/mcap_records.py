@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk
 
 MAGIC = b"\x89MCAP0\r\n"
 RECORD = struct.Struct("<BQ")

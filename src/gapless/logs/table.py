@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput, unknown
-from gapless.logs import disk
 
 MAX_LINE = 1 << 20
 """Bytes; a longer line is no log."""

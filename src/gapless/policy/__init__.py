@@ -9,10 +9,49 @@
 Nothing here knows a simulator; torch and onnx are only needed to write a policy.
 """
 
+from gapless.policy import checks
 from gapless.policy.act import targets
-from gapless.policy.contract import Contract, contract_of
+from gapless.policy.contract import (
+    Action,
+    Contract,
+    Conventions,
+    Joints,
+    Observation,
+    Reference,
+    Robot,
+    Source,
+    Term,
+    Timing,
+    contract_of,
+)
+from gapless.policy.estimate import Estimator
+from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.folder import load, save
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
+from gapless.policy.step_when_pushed import Wake
 
-__all__ = ["Contract", "Observer", "Policy", "contract_of", "load", "save", "targets"]
+__all__ = [
+    "Action",
+    "Contract",
+    "Conventions",
+    "Estimator",
+    "Joints",
+    "Observation",
+    "Observer",
+    "Policy",
+    "Reference",
+    "Robot",
+    "Source",
+    "Term",
+    "Timing",
+    "Wake",
+    "checks",
+    "contract_of",
+    "load",
+    "mjlab_keys",
+    "onnx_of",
+    "recurrent_of",
+    "save",
+    "targets",
+]

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk
 from gapless.policy.contract import Contract, contract_of, readable
 from gapless.policy.export import KEY, onnx_of, recurrent_of, with_contract
 from gapless.policy.network import Policy

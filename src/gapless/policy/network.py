@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk
 from gapless.policy.contract import Contract
 
 Frame = NDArray[np.float32]

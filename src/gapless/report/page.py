@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapless.logs.disk import atomic
+from gapless.files import atomic
 
 BLUE, RED, ORANGE, GREY = "#4a90d9", "#e0533d", "#e69f00", "#9a9a9a"  # seen on white and on black, and by the colour-blind
 

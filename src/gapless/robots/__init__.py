@@ -4,8 +4,63 @@
 its driven joints, base, feet, mass and control period by name, and a sentence for everything that had to be assumed.
 """
 
-from gapless.robots.load import BUILT_IN, load
-from gapless.robots.model import Joint, RobotModel
+from gapless.robots.drawing import PNG, draw, png_chunk, png_header, png_rows, studio
+from gapless.robots.drives import (
+    ONE_AXIS,
+    Drive,
+    base_joint,
+    drive_signal,
+    driven,
+    driven_joints,
+    drives,
+    is_dc_motor,
+    is_position_servo,
+    is_velocity_servo,
+)
+from gapless.robots.imu import IMU, imu_of
+from gapless.robots.leg_ik import lift
+from gapless.robots.legs import Legs, chain_to, cross, find_legs, legs_of
+from gapless.robots.load import BUILT_IN, files_of, load
+from gapless.robots.model import Joint, RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
+from gapless.robots.rover import drive as differential_drive
+from gapless.robots.rover import wheel_speeds
 
-__all__ = ["BUILT_IN", "Command", "Joint", "Reading", "Robot", "RobotModel", "load"]
+__all__ = [
+    "BUILT_IN",
+    "IMU",
+    "ONE_AXIS",
+    "PNG",
+    "Command",
+    "Drive",
+    "Joint",
+    "Legs",
+    "Reading",
+    "Robot",
+    "RobotModel",
+    "base_joint",
+    "chain_to",
+    "cross",
+    "differential_drive",
+    "draw",
+    "drive_signal",
+    "driven",
+    "driven_joints",
+    "drives",
+    "files_of",
+    "find_legs",
+    "home_data",
+    "home_key",
+    "imu_of",
+    "is_dc_motor",
+    "is_position_servo",
+    "is_velocity_servo",
+    "legs_of",
+    "lift",
+    "load",
+    "png_chunk",
+    "png_header",
+    "png_rows",
+    "studio",
+    "wheel_speeds",
+]

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import mujoco
 
-from gapless.robots.model import DEFAULT_CONTROL_DT, ONE_AXIS, has_control_dt
+from gapless.robots.drives import ONE_AXIS
+from gapless.robots.model import DEFAULT_CONTROL_DT, has_control_dt
 
 _TRANSMISSIONS = {
     int(mujoco.mjtTrn.mjTRN_TENDON): "a tendon",

@@ -6,12 +6,12 @@ from functools import cached_property
 import mujoco
 import numpy as np
 
+from gapless.arrays import Array
+from gapless.robots.drives import Drive, base_joint, driven_joints, drives, is_position_servo
+
 DEFAULT_CONTROL_DT = 0.02
 """Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
 
-# Plain numbers, as numpy integers do not compare equal to MuJoCo's enums.
-_JOINT_DRIVES = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
-ONE_AXIS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
 
 
@@ -62,8 +62,7 @@ class RobotModel:
     @cached_property
     def floating(self) -> bool:
         """Whether the base moves freely."""
-        base = self.model.body(_base(self.model))
-        return bool(base.jntnum[0]) and self.model.jnt_type[base.jntadr[0]] == mujoco.mjtJoint.mjJNT_FREE
+        return base_joint(self.model) is not None
 
     @cached_property
     def base(self) -> str:
@@ -74,6 +73,34 @@ class RobotModel:
     def feet(self) -> tuple[str, ...]:
         """Geoms a free robot stands on: they can touch the floor, end a chain, and are lowest in the home pose."""
         return tuple(self.model.geom(geom).name for geom in _feet(self.model)) if self.floating else ()
+
+    @cached_property
+    def drives(self) -> tuple[Drive, ...]:
+        """The driven joints in the order of their actuators: the columns of every joint signal."""
+        return tuple(drives(self.model))
+
+    @cached_property
+    def all_servos(self) -> bool:
+        """Whether every drive takes a position target."""
+        return all(is_position_servo(self.model, d.actuator) for d in self.drives)
+
+    @cached_property
+    def home(self) -> Array:
+        """The home pose: keyframe "home", else the first one, else qpos0. Shape: (nq,)."""
+        key = home_key(self.model)
+        return (self.model.qpos0 if key is None else self.model.key_qpos[key]).copy()
+
+    @cached_property
+    def home_command(self) -> Array:
+        """The command that holds the home pose: the keyframe's own, else the pose itself for servos. Shape: (controls,)."""
+        key = home_key(self.model)
+        command = np.zeros(self.model.nu) if key is None else self.model.key_ctrl[key].copy()
+        if not command.any():
+            for d in self.drives:
+                if is_position_servo(self.model, d.actuator):
+                    gear = self.model.actuator_gear[d.actuator, 0]
+                    command[self.model.actuator_ctrladr[d.actuator]] = self.home[d.qpos] * gear
+        return command
 
     @property
     def mass(self) -> float:
@@ -92,11 +119,16 @@ class RobotModel:
         return max(1, round(period / self.model.opt.timestep))
 
 
-def home(model: mujoco.MjModel) -> mujoco.MjData:
+def home_key(model: mujoco.MjModel) -> int | None:
+    """Number of the keyframe "home", else of the first one; None for a model without keyframes."""
+    return max(0, mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")) if model.nkey else None
+
+
+def home_data(model: mujoco.MjModel) -> mujoco.MjData:
     """The state at the keyframe "home", else at the first one, else at qpos0; positions are computed."""
-    data = mujoco.MjData(model)
-    if model.nkey:
-        mujoco.mj_resetDataKeyframe(model, data, max(0, mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")))
+    data, key = mujoco.MjData(model), home_key(model)
+    if key is not None:
+        mujoco.mj_resetDataKeyframe(model, data, key)
     mujoco.mj_kinematics(model, data)
     return data
 
@@ -104,16 +136,6 @@ def home(model: mujoco.MjModel) -> mujoco.MjData:
 def has_control_dt(model: mujoco.MjModel) -> bool:
     """Whether the model names its control period, as the numeric control_dt."""
     return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0
-
-
-def driven_joints(model: mujoco.MjModel) -> dict[int, int]:
-    """Driven joint to its first actuator, in actuator order."""
-    drives: dict[int, int] = {}
-    for actuator in range(model.nactuator):
-        joint = int(model.actuator_trnid[actuator, 0])
-        if model.actuator_trntype[actuator] in _JOINT_DRIVES and model.jnt_type[joint] in ONE_AXIS:
-            drives.setdefault(joint, actuator)
-    return drives
 
 
 def _describe(model: mujoco.MjModel, joint: int, actuator: int) -> Joint:
@@ -152,7 +174,7 @@ def _base(model: mujoco.MjModel) -> int:
 
 def _feet(model: mujoco.MjModel) -> list[int]:
     """Geoms that can touch the floor, on the last moving body of a chain, within 1 cm of the lowest at home."""
-    data, body = home(model), model.geom_bodyid
+    data, body = home_data(model), model.geom_bodyid
     floors = np.flatnonzero((model.body_weldid[body] == 0) & np.isin(model.geom_type, _FLOORS))
     touches = (model.geom_contype | model.geom_conaffinity) > 0
     if floors.size:  # else a robot without its scene: any geom that can touch something

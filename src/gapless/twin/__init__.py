@@ -4,19 +4,85 @@
 known about them. Each mechanism is one file in `mechanisms/`.
 """
 
+from gapless.twin import callback
 from gapless.twin.belief import Belief, Box, Gaussian, Particles, Point, within_tolerance
+from gapless.twin.belief import load as load_belief
+from gapless.twin.belief import save as save_belief
+from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
+from gapless.twin.export import read as read_settings
+from gapless.twin.given import as_given, stated_gains
+from gapless.twin.mechanism import Bound, Mechanism
+from gapless.twin.mechanisms import (
+    DC,
+    Armature,
+    Backlash,
+    Contact,
+    Disturbance,
+    Flex,
+    Friction,
+    Gains,
+    Inertia,
+    Latency,
+    Motor,
+    Offset,
+    Sensors,
+    Table,
+)
+from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY
+from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF
+from gapless.twin.mechanisms.gains import KD, KP
+from gapless.twin.mechanisms.sensors import ACCELEROMETER
+from gapless.twin.mechanisms.sensors import QUANTITIES as SENSOR_QUANTITIES
+from gapless.twin.recipe import load as load_recipe
+from gapless.twin.recipe import recipe as recipe_of
+from gapless.twin.recipe import written as written_recipe
 from gapless.twin.space import Parameter, Space
 from gapless.twin.twin import Twin, defaults
 
 __all__ = [
+    "ACCELEROMETER",
+    "DC",
+    "FRAMEWORKS",
+    "FRICTION_SOLREF",
+    "KD",
+    "KP",
+    "LEAST_PLAY",
+    "SENSOR_QUANTITIES",
+    "Armature",
+    "Backlash",
     "Belief",
+    "Bound",
     "Box",
+    "Contact",
+    "Disturbance",
+    "Flex",
+    "Friction",
+    "Gains",
     "Gaussian",
+    "Inertia",
+    "Latency",
+    "Mechanism",
+    "Motor",
+    "Offset",
     "Parameter",
     "Particles",
     "Point",
+    "Sensors",
     "Space",
+    "Table",
     "Twin",
+    "as_given",
+    "callback",
     "defaults",
+    "isaaclab",
+    "load_belief",
+    "load_recipe",
+    "mjlab",
+    "playground",
+    "read_settings",
+    "recipe_of",
+    "save_belief",
+    "stated_gains",
     "within_tolerance",
+    "written_recipe",
 ]

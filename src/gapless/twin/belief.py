@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.logs.disk import atomic
-from gapless.twin.space import Array, Parameter, Space
+from gapless.files import atomic
+from gapless.twin.space import Parameter, Space
 
 MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
 

@@ -5,7 +5,7 @@ Mechanisms write them as `fields["path.NAME"]`; `gapless.worlds` acts on them.
 
 import numpy as np
 
-from gapless.twin.space import Array
+from gapless.arrays import Array
 
 PER_JOINT = (
     "action",  # s, command to joint

@@ -8,8 +8,7 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots.model import ONE_AXIS
-from gapless.twin.mechanism import Drive, base_joint, drives, is_dc_motor, is_velocity_servo
+from gapless.robots import ONE_AXIS, Drive, base_joint, drives, is_dc_motor, is_velocity_servo
 from gapless.twin.save import to_xml
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from gapless.robots.model import ONE_AXIS
+from gapless.robots import ONE_AXIS, Drive, is_dc_motor, is_position_servo
 from gapless.twin import callback
-from gapless.twin.mechanism import Drive, Fields, is_dc_motor, is_position_servo
+from gapless.twin.mechanism import Fields
 
 DIGITS = 17  # of a float64
 LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic

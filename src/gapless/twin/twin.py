@@ -14,23 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gapless import robots
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
+from gapless.robots import Drive
 from gapless.twin import callback, path, prepare, save
 from gapless.twin.belief import Belief
-from gapless.twin.mechanism import Bound, Drive, Fields, Mechanism, ValueBlocks, drives
-from gapless.twin.mechanisms import (
-    Armature,
-    Contact,
-    Disturbance,
-    Friction,
-    Gains,
-    Inertia,
-    Latency,
-    Motor,
-    Offset,
-    Sensors,
-)
-from gapless.twin.space import Array, Space
+from gapless.twin.mechanism import Bound, Fields, Mechanism, ValueBlocks
+from gapless.twin.mechanisms import Armature, Contact, Disturbance, Friction, Gains, Inertia, Latency, Motor, Offset, Sensors
+from gapless.twin.space import Space
 
 
 def defaults() -> tuple[Mechanism, ...]:
@@ -155,9 +146,34 @@ class Twin:
         return round(self.control_dt / self.model.opt.timestep)
 
     @cached_property
+    def robot(self) -> robots.RobotModel:
+        """The robot's own facts (base, feet, home, drives) as this twin has them."""
+        return robots.RobotModel(self.name, self.name, self.spec, self.model, ())
+
+    @property
     def drives(self) -> tuple[Drive, ...]:
         """The driven joints in the order of the actuators: the columns of every joint signal."""
-        return tuple(drives(self.model))
+        return self.robot.drives
+
+    @property
+    def floating(self) -> bool:
+        """Whether the base moves freely."""
+        return self.robot.floating
+
+    @property
+    def all_servos(self) -> bool:
+        """Whether every drive takes a position target."""
+        return self.robot.all_servos
+
+    @property
+    def home(self) -> Array:
+        """The home pose. Shape: (nq,)."""
+        return self.robot.home
+
+    @property
+    def home_command(self) -> Array:
+        """The command that holds the home pose. Shape: (controls,)."""
+        return self.robot.home_command
 
     @cached_property
     def joints(self) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
+from gapless.robots import Drive, drive_signal, is_position_servo
 from gapless.twin import Twin
-from gapless.twin.mechanism import Drive, drive_signal, is_position_servo
-from gapless.twin.space import Array
 from gapless.worlds.schedule import logged_gain
 
 

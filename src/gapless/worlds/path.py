@@ -7,7 +7,7 @@ constant delay is the linear interpolation of MuJoCo's own actuator delay, and g
 import numba
 import numpy as np
 
-from gapless.twin.space import Array
+from gapless.arrays import Array
 
 SNAP = 1e-9  # steps: a delay this close to a whole step is a whole step
 
@@ -164,30 +164,3 @@ def in_steps(seconds: float, timestep: float) -> float:
     steps = seconds / timestep
     whole = np.rint(steps)
     return whole if abs(steps - whole) < SNAP else steps
-
-
-@numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(q),(q)->(q)", cache=True)
-def multiply(a: Array, b: Array, out: Array) -> None:
-    """Quaternion products, (w, x, y, z). Shape: (..., 4)."""
-    out[0] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3]
-    out[1] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2]
-    out[2] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1]
-    out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]
-
-
-@numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(q),(v)->(v)", cache=True)
-def rotate_back(quat: Array, vector: Array, out: Array) -> None:
-    """Vectors as seen from frames: R(quat)' v. Shapes: (..., 4), (..., 3)."""
-    w, x, y, z = quat[0], -quat[1], -quat[2], -quat[3]
-    tx = 2 * (y * vector[2] - z * vector[1])
-    ty = 2 * (z * vector[0] - x * vector[2])
-    tz = 2 * (x * vector[1] - y * vector[0])
-    out[0] = vector[0] + w * tx + y * tz - z * ty
-    out[1] = vector[1] + w * ty + z * tx - x * tz
-    out[2] = vector[2] + w * tz + x * ty - y * tx
-
-
-def roll_pitch(roll: Array, pitch: Array) -> Array:
-    """Quaternion of a rotation about x by roll, then about the new y by pitch. Shape: (..., 4)."""
-    about_x, about_y = (np.cos(roll / 2), np.sin(roll / 2)), (np.cos(pitch / 2), np.sin(pitch / 2))
-    return np.stack([x * y for y in about_y for x in about_x], axis=-1)

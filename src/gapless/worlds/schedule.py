@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.twin import Twin
-from gapless.twin.space import Array
 
 MOST_CHANGES = 2000
 

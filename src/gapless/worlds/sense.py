@@ -4,53 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless import rotations
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.twin import Twin
-from gapless.twin.mechanism import base_joint
-from gapless.twin.mechanisms.sensors import ACCELEROMETER
-from gapless.twin.space import Array
+from gapless.robots import IMU, imu_of
+from gapless.twin import ACCELEROMETER, Twin
 from gapless.worlds import path as _path
 
 SIGNALS = ("q", "dq", "tau", "quat", "gyro", "acc")
 IMU_FIELDS = tuple(f"path.{f}" for f in ("imu_roll", "imu_pitch", "slope_roll", "slope_pitch", "bias_gyro"))
 
 
-@dataclass(frozen=True)
-class IMU:
-    """Where the IMU sits: the free joint's addresses and the sensor's orientation in the base."""
-
-    qpos: int
-    dof: int
-    quat: Array
-    frame: str
-    """The site or body whose axes its readings are in."""
-
-
-def imu_of(model: mujoco.MjModel) -> IMU | None:
-    """The IMU of a floating base: the site "imu" on it, else its own frame; None for a fixed base."""
-    j = base_joint(model)
-    if j is None:
-        return None
-    sites = [s for s in range(model.nsite) if model.site(s).name == "imu" and model.site_bodyid[s] == model.jnt_bodyid[j]]
-    quat = model.site_quat[sites[0]] if sites else np.array([1.0, 0, 0, 0])
-    frame = "imu" if sites else str(model.body(model.jnt_bodyid[j]).name)
-    return IMU(int(model.jnt_qposadr[j]), int(model.jnt_dofadr[j]), quat.copy(), frame)
-
-
 def seat_of(path: Mapping[str, Array], imu: IMU) -> Array:
     """Orientation of IMUs in their bases, as modelled and as mounted. Shape: (n, 4)."""
-    return np.asarray(_path.multiply(imu.quat, _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"])))
+    return np.asarray(rotations.multiply(imu.quat, rotations.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"])))
 
 
 def ground_of(path: Mapping[str, Array]) -> Array:
     """Orientation of the ground. Shape: (n, 4)."""
-    return _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+    return rotations.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
 
 
 def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Array:
@@ -61,20 +37,20 @@ def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Arr
     """
     shape = (len(true), *(1,) * (true.ndim - 2))
     if signal == "acc":  # the engine's sensor is in the frame of the site already
-        mount = _path.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
-        return np.asarray(_path.rotate_back(mount, true))
+        mount = rotations.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
+        return np.asarray(rotations.rotate_back(mount, true))
     seat = seat_of(path, imu).reshape(*shape, 4)
     if signal == "gyro":
-        return np.asarray(_path.rotate_back(seat, true) + path["path.bias_gyro"].reshape(*shape, 3))
-    return np.asarray(_path.multiply(_path.multiply(ground_of(path).reshape(*shape, 4), true), seat))
+        return np.asarray(rotations.rotate_back(seat, true) + path["path.bias_gyro"].reshape(*shape, 3))
+    return np.asarray(rotations.multiply(rotations.multiply(ground_of(path).reshape(*shape, 4), true), seat))
 
 
 def from_imu(signal: str, read: Array, path: Mapping[str, Array], imu: IMU) -> Array:
     """The inverse of `to_imu`: the base's orientation, or its turn rate in its own frame. Shape: (n, 4 or 3)."""
     back = seat_of(path, imu) * [1, -1, -1, -1]
     if signal == "gyro":
-        return np.asarray(_path.rotate_back(back, read - path["path.bias_gyro"]))
-    return np.asarray(_path.multiply(_path.multiply(ground_of(path) * [1, -1, -1, -1], read), back))
+        return np.asarray(rotations.rotate_back(back, read - path["path.bias_gyro"]))
+    return np.asarray(rotations.multiply(rotations.multiply(ground_of(path) * [1, -1, -1, -1], read), back))
 
 
 class Sense:
@@ -178,8 +154,10 @@ class Sense:
         field, columns = self._columns["acc"]
         out = np.zeros((len(qpos), self._ring[field].shape[-1]))
         base = qpos[:, self.imu.qpos + 3 : self.imu.qpos + 7]
-        ground = _path.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
-        out[:, columns] = _path.rotate_back(_path.multiply(_path.multiply(ground, base), self.imu.quat), -self._gravity)
+        ground = rotations.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+        out[:, columns] = rotations.rotate_back(
+            rotations.multiply(rotations.multiply(ground, base), self.imu.quat), -self._gravity
+        )
         return out
 
     def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | NDArray[np.int64]) -> Array:
@@ -198,13 +176,13 @@ class Sense:
             return true + of("noise_tau") * noise
         assert self.imu is not None
         if signal == "gyro":
-            return _path.rotate_back(self._seat[ids], true) + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
+            return rotations.rotate_back(self._seat[ids], true) + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
         if signal == "acc":
             return to_imu(signal, true, {k: path[k][ids] for k in IMU_FIELDS}, self.imu) + of("noise_acc") * noise
-        seen = _path.multiply(_path.multiply(self._ground[ids], true), self._seat[ids])
+        seen = rotations.multiply(rotations.multiply(self._ground[ids], true), self._seat[ids])
         half = of("noise_tilt") * noise / 2
         shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
-        quat = _path.multiply(seen, shake)
+        quat = rotations.multiply(seen, shake)
         return np.asarray(quat / np.linalg.norm(quat, axis=1, keepdims=True))
 
 

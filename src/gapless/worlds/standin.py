@@ -32,27 +32,38 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from gapless import robots
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
+from gapless.files import reason
 from gapless.logs import Log, Provenance
-from gapless.logs.disk import reason
-from gapless.robots import Command, Reading, Robot
-from gapless.twin import Point, Twin, mechanisms, within_tolerance
-from gapless.twin.mechanism import Mechanism, drive_signal
-from gapless.twin.mechanisms.sensors import QUANTITIES
-from gapless.twin.space import Array
-from gapless.worlds.sense import imu_of
+from gapless.robots import Command, Reading, Robot, drive_signal, imu_of
+from gapless.twin import (
+    SENSOR_QUANTITIES,
+    Backlash,
+    Disturbance,
+    Flex,
+    Friction,
+    Gains,
+    Inertia,
+    Latency,
+    Mechanism,
+    Motor,
+    Point,
+    Twin,
+    within_tolerance,
+)
 from gapless.worlds.worlds import Worlds
 
 MAX_FILE = 2**20  # bytes
 ADDABLE: dict[str, type[Any]] = {
-    "backlash": mechanisms.Backlash,
-    "flex": mechanisms.Flex,
-    "friction": mechanisms.Friction,
-    "motor": mechanisms.Motor,
-    "disturbance": mechanisms.Disturbance,
-    "gains": mechanisms.Gains,
-    "latency": mechanisms.Latency,
-    "inertia": mechanisms.Inertia,
+    "backlash": Backlash,
+    "flex": Flex,
+    "friction": Friction,
+    "motor": Motor,
+    "disturbance": Disturbance,
+    "gains": Gains,
+    "latency": Latency,
+    "inertia": Inertia,
 }
 REDRAWS = 20
 POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
@@ -141,8 +152,8 @@ class StandIn:
                 i = space.names.index(name)
                 values[i] = _changed(name, float(space.nominal[i]), change)
         for quantity, value in spec.sensors.items():
-            if quantity not in QUANTITIES:
-                raise unknown("sensor quantity", quantity, QUANTITIES)
+            if quantity not in SENSOR_QUANTITIES:
+                raise unknown("sensor quantity", quantity, SENSOR_QUANTITIES)
             for name in space.match(f"sensors.{quantity}*" if quantity == "bias_gyro" else f"sensors.{quantity}"):
                 values[space.names.index(name)] = _number(f"sensors.{quantity}", value)
         space.check(values)

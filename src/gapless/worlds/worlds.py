@@ -12,13 +12,13 @@ import mujoco.batch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
+from gapless.robots import base_joint, home_key, imu_of, is_position_servo
 from gapless.twin import Belief, Point, Twin, callback
-from gapless.twin.mechanism import base_joint, is_position_servo
-from gapless.twin.space import Array
 from gapless.worlds import path as _path
 from gapless.worlds.quiet import quiet
-from gapless.worlds.sense import Sense, imu_of
+from gapless.worlds.sense import Sense
 
 Ids = NDArray[np.int64]
 _SET_CONST = frozenset(mujoco.MjModel._setconst_inputs)
@@ -114,7 +114,7 @@ class Worlds:
             self.servo[twin.model.actuator_ctrladr[d.actuator]] = is_position_servo(twin.model, d.actuator)
         self.limits = _control_limits(twin.model)
         self._act = _Activation(twin)
-        self.home, self.home_command = home(twin)
+        self.home, self.home_command = twin.home, twin.home_command
         self.reset()
 
     def __len__(self) -> int:
@@ -339,20 +339,6 @@ _WARNINGS = {
 }
 
 
-def home(twin: Twin) -> tuple[Array, Array]:
-    """The home pose (keyframe "home", the first keyframe, or the model's zero) and the command that holds it."""
-    model = twin.model
-    names = [model.key(k).name for k in range(model.nkey)]
-    key = names.index("home") if "home" in names else 0
-    qpos = model.key_qpos[key].copy() if names else model.qpos0.copy()
-    command = model.key_ctrl[key].copy() if names else np.zeros(model.nu)
-    if not command.any():
-        for d in twin.drives:
-            if is_position_servo(model, d.actuator):
-                command[model.actuator_ctrladr[d.actuator]] = qpos[d.qpos] * model.actuator_gear[d.actuator, 0]
-    return qpos, command
-
-
 def _control_limits(model: mujoco.MjModel) -> tuple[Array, Array]:
     low, high = np.full(model.nu, -np.inf), np.full(model.nu, np.inf)
     for a in range(model.nactuator):
@@ -367,9 +353,8 @@ class _Activation:
 
     def __init__(self, twin: Twin):
         model = twin.model
-        names = [model.key(k).name for k in range(model.nkey)]
-        key = names.index("home") if "home" in names else 0
-        self._home = model.key_act[key].copy() if names else np.zeros(model.na)
+        key = home_key(model)
+        self._home = np.zeros(model.na) if key is None else model.key_act[key].copy()
         self._filters: list[tuple[int, int]] = []  # place of the state, of the control
         self._integrators: list[tuple[int, int]] = []  # place of the state, of the position
         drive_of = {d.actuator: d for d in twin.drives}

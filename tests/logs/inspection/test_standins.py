@@ -7,8 +7,10 @@ from gapless.logs import Log
 from gapless.logs.inspection import Facts, inspect
 from gapless.logs.inspection.delay import delays, together
 from gapless.twin import Twin
-from gapless.worlds.motion import plan
-from gapless.worlds.standin import Spec, StandIn, build, record
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import build_standin as build
+from gapless.worlds import plan_motion as plan
 
 
 def recorded(robot: str, latency: float, seed: int = 2) -> Log:

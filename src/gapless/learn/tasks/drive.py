@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.learn.legs import find_legs
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.policy.contract import Term
-from gapless.robots.rover import drive
+from gapless.policy import Term
+from gapless.robots import differential_drive as drive
+from gapless.robots import find_legs
 from gapless.twin import Twin
-from gapless.twin.space import Array
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Drive:
 
 def drive_of(twin: Twin, history: int = 1) -> Drive:
     """The task for a robot with two driven wheels."""
-    if not Scene.floats(twin) or find_legs(twin) is not None or len(twin.joints) != 2:
+    if not Scene.floats(twin) or find_legs(twin.robot) is not None or len(twin.joints) != 2:
         raise BadInput(f"{twin.name} is not a rover: drive needs a floating base and two driven wheels")
     left, right = sorted((twin.model.body(twin.model.jnt_bodyid[d.joint]) for d in twin.drives), key=lambda b: -b.pos[1])
     lengths = drive(twin.model, left.name, right.name)

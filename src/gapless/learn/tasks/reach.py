@@ -9,13 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.policy.contract import Term
+from gapless.policy import Term
 from gapless.twin import Twin
-from gapless.twin.space import Array
-from gapless.worlds.worlds import home
 
 PLACES = 4096
 """Poses that targets are taken from."""
@@ -94,7 +93,7 @@ def reach_of(twin: Twin, history: int = 1) -> Reach:
 
 def _targets(twin: Twin, tip: str) -> Array:
     """Where the tip is in random poses about home that keep the arm off the floor. Shape: (places, 3)."""
-    model, data, rng, pose = twin.model, mujoco.MjData(twin.model), np.random.default_rng(0), home(twin)[0]
+    model, data, rng, pose = twin.model, mujoco.MjData(twin.model), np.random.default_rng(0), twin.home
     kind, _, name = tip.partition(":")
     found: list[Array] = []
     links = sorted({int(model.jnt_bodyid[d.joint]) for d in twin.drives})

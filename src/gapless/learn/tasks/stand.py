@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.learn.legs import legs_of
+from gapless.arrays import Array
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
 from gapless.learn.tasks.velocity import FALL_HEIGHT, FALL_TILT
-from gapless.policy.contract import Term
+from gapless.policy import Term
+from gapless.robots import legs_of
 from gapless.twin import Twin
-from gapless.twin.space import Array
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,5 @@ class Stand:
 
 def stand_of(twin: Twin, history: int = 1) -> Stand:
     """The task for a robot; bad input for one without feet."""
-    legs_of(twin)
+    legs_of(twin.robot)
     return Stand(history)

@@ -9,13 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.policy.contract import Term
+from gapless.policy import Term
 from gapless.twin import Twin
-from gapless.twin.space import Array
-from gapless.worlds.worlds import home
 
 OVERSPEED = 40.0
 """A joint that spins faster is stopped: targets without end would make it faster and faster [rad/s]."""
@@ -71,7 +70,7 @@ def swing_of(twin: Twin, history: int = 1) -> Swing:
         raise BadInput(f"{twin.name} is not a pendulum: swing needs a fixed base and one or two driven joints")
     body = model.body(model.jnt_bodyid[twin.drives[-1].joint])
     data = mujoco.MjData(model)
-    data.qpos[:] = home(twin)[0]
+    data.qpos[:] = twin.home
     heights = []
     rng = np.random.default_rng(0)
     for _ in range(2000):

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.learn.legs import Legs, legs_of
-from gapless.learn.lift import lift
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.policy.contract import Reference, Term
+from gapless.policy import Reference, Term
+from gapless.robots import Legs, drive_signal, legs_of, lift
 from gapless.twin import Twin
-from gapless.twin.mechanism import drive_signal
-from gapless.twin.space import Array
 
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
 """A little beyond the course, so that its corners are not the edge of what was seen [m/s, rad/s]."""
@@ -123,7 +121,7 @@ def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocit
     With `residual` the policy adds to an open-loop gait on the spot instead of making it up. On two legs it always does: one
     that has to find out about steps finds out first that to stand still is safe.
     """
-    legs = legs_of(twin)
+    legs = legs_of(twin.robot)
     lead = leads(legs)
     residual = residual or len(legs) == 2
     if len(legs) == 2:
@@ -137,7 +135,7 @@ def _with_gait(task: Velocity, twin: Twin, legs: Legs) -> Episode:
     """The task's episodes, with a gait that lifts each foot as the reward asks for."""
     if any(drive_signal(twin.model, d.actuator) != "q" for d in twin.drives):
         raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
-    joints = lift(twin, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
+    joints = lift(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
     table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read
     return dataclasses.replace(task.episode, reference=Reference(task.frequency, table, wake=WAKE if len(legs) == 2 else None))
 

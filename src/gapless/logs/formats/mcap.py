@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk, mcap_records, ros2
+from gapless.logs import mcap_records, ros2
 from gapless.logs.assemble import finish
 from gapless.logs.formats.npz import rebuilt
 from gapless.logs.log import AXES, Log, Signal, by_clock, endless

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput, unknown
-from gapless.logs import disk
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log, Provenance, Signal, by_clock, endless
 from gapless.logs.mapping import Mapping

@@ -6,8 +6,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping

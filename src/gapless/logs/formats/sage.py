@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import disk, table
+from gapless.logs import table
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log, Signal
 from gapless.logs.mapping import Column, File, Mapping

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import mujoco
 
-from gapless.twin.mechanism import Bound, Fields, Values, driven
+from gapless.robots import driven
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import amount, factor
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from gapless.twin.mechanism import Bound, Fields, Values, driven, last_joints
+from gapless.robots import driven
+from gapless.twin.mechanism import Bound, Fields, Values, last_joints
 from gapless.twin.space import amount
 
 PLAY = "_play"

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from gapless.twin.mechanism import Bound, Fields, Values, base_joint
-from gapless.twin.space import Array, amount, factor
+from gapless.arrays import Array
+from gapless.robots import base_joint
+from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.space import amount, factor
 
 STEP = "gapless_step"
 

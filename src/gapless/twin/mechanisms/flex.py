@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import mujoco
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Fields, Values, driven, last_joints
+from gapless.robots import driven
+from gapless.twin.mechanism import Bound, Fields, Values, last_joints
 from gapless.twin.space import amount, factor
 
 SPRING = "_flex"

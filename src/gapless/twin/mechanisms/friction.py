@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from gapless.robots import driven, drives
 from gapless.twin import callback
-from gapless.twin.mechanism import Bound, Fields, Values, driven, drives
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import Parameter, amount, factor
 
 # Dry friction is a soft constraint in MuJoCo; with its defaults a joint creeps. These make it stick, and need many solver

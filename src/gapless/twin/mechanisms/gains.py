@@ -8,18 +8,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import unknown
-from gapless.robots.model import ONE_AXIS
-from gapless.twin.mechanism import (
-    Bound,
-    Drive,
-    Fields,
-    Values,
-    driven,
-    drives,
-    is_dc_motor,
-    is_position_servo,
-    is_velocity_servo,
-)
+from gapless.robots import ONE_AXIS, Drive, driven, drives, is_dc_motor, is_position_servo, is_velocity_servo
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import Parameter, amount, factor
 
 KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm

@@ -13,9 +13,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.arrays import Array
 from gapless.errors import unknown
-from gapless.twin.mechanism import Bound, Fields, Values, base_joint, drives
-from gapless.twin.space import Array, Parameter, amount, factor
+from gapless.robots import base_joint, drives
+from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.space import Parameter, amount, factor
 
 TENSOR = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (1, 0), "xz": (2, 0), "yz": (2, 1)}
 

@@ -7,7 +7,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Fields, Values, drives
+from gapless.robots import drives
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import Parameter, amount
 
 

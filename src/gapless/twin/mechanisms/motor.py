@@ -6,7 +6,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Drive, Fields, Values, driven, is_dc_motor, is_position_servo
+from gapless.robots import Drive, driven, is_dc_motor, is_position_servo
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.mechanisms.gains import KD, KP
 from gapless.twin.space import Parameter, factor
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import mujoco
 
-from gapless.twin.mechanism import Bound, Fields, Values, base_joint, driven, drives
+from gapless.robots import base_joint, driven, drives
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import amount
 
 

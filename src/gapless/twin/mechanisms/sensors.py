@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import mujoco
 
 from gapless.errors import BadInput
-from gapless.twin.mechanism import Bound, Fields, Values, base_joint
+from gapless.robots import base_joint
+from gapless.twin.mechanism import Bound, Fields, Values
 from gapless.twin.space import Parameter, amount
 
 ACCELEROMETER = "gapless_acc"

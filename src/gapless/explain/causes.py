@@ -1,0 +1,312 @@
+"""Explain: which causes make the gap between a twin and a robot, how much each, what is left, and what to do next.
+
+found = explain(Twin.load("quadruped", in_air=True), [read("motion.mcap")])
+found.mechanisms[0].name, found.mechanisms[0].share
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.explain import advice
+from gapless.explain.calibrate import contest_of, noise
+from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, settled, tolerances
+from gapless.explain.contest import Contest, Fit
+from gapless.explain.physics import Physics, physics
+from gapless.explain.remainder import Remainder, located
+from gapless.explain.shares import Shares, shares
+from gapless.logs import Log
+from gapless.twin import Backlash, Twin
+
+MOST_CAUSES = 3
+NOTHING = 1.5  # times the largest that twins within their tolerances leave: below, there is no gap
+WORTH = 0.15  # share of what is left that another cause must take away
+RARELY_WORTH = 0.5  # the same where only few samples are far off
+GOOD = 0.8  # floors (mean square) that fits of true causes leave
+LOOSE = 20.0  # times farther out: what an outlier is where a cause that rarely shows is looked for
+RARELY = 3.0  # times what is left without them that few large errors must make to be looked at
+UNEXPLAINED = 3.0  # times the floor (mean square): above, what is left is a structure that no mechanism has
+ONE_UNEXPLAINED = 10.0  # the same for the worst joint alone
+NEGLIGIBLE = 0.01  # share of the gap: what is left below it is no news, however sharp the sensors
+TOO_LITTLE = 0.02  # share of the gap
+MUCH = 0.15  # share of the gap still there, from which on other pairs of causes are tried
+WEAK = 0.5  # of what was left that the first cause leaves: then less is enough to try them
+CLOSE = 1.5  # times what the best leaves: a runner-up that gets slopes of its own where the best is not good
+OTHERS = 3  # causes that came first or next, from which pairs are begun
+ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
+
+
+@dataclass(frozen=True)
+class Number:
+    """What a parameter was found to be."""
+
+    value: float
+    nominal: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One mechanism that is wrong about the robot."""
+
+    name: str
+    """`mechanism.quantity`."""
+    joints: tuple[str, ...]
+    """Joints or links that have it, where only some do; empty where all do or it has no place."""
+    share: float
+    """Of the squared error above the sensors' noise."""
+    low: float
+    high: float
+    group: tuple[str, ...]
+    """Causes that this log cannot tell it from."""
+    parameters: dict[str, Number]
+    """Those that are beyond their tolerances, by name."""
+    advice: str
+
+    @property
+    def label(self) -> str:
+        """The name with its joints."""
+        return self.name + (f" ({', '.join(self.joints)})" if self.joints else "")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The gap, shared out."""
+
+    verdict: str
+    """"none" (no gap above noise and tolerances), "explained", or "non-parametric" (much is left that no mechanism has)."""
+    mechanisms: list[Cause]
+    """Largest share first."""
+    tolerances: float
+    """Share of numbers within their tolerances."""
+    remainder: Remainder
+    next: list[str]
+    """What to do, most useful first."""
+    task: list[tuple[str, float]]
+    """What each mechanism costs the task, worst first, where that was measured."""
+    error: float
+    """Root mean square error of the model as given, mean over joints [rad]."""
+    floor: float
+    """The same for twins within their tolerances, after these were fitted."""
+    rivals: list[tuple[str, float]]
+    """Causes alone, and the mean square that each leaves in units of the floor; best first."""
+    seconds: float
+
+    @property
+    def verdict_none(self) -> bool:
+        return self.verdict == "none"
+
+    @property
+    def explained(self) -> float:
+        """Share of the squared error above the noise that mechanisms and tolerances explain."""
+        return 1.0 - self.remainder.share
+
+    def json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "verdict": self.verdict,
+            "explained": self.explained,
+            "mechanisms": [
+                {
+                    "name": c.name,
+                    "joints": list(c.joints),
+                    "share": c.share,
+                    "low": c.low,
+                    "high": c.high,
+                    "group": list(c.group),
+                    "parameters": {n: vars(p) for n, p in c.parameters.items()},
+                    "advice": c.advice,
+                }
+                for c in self.mechanisms
+            ],
+            "tolerances": self.tolerances,
+            "remainder": {"share": self.remainder.share, "where": self.remainder.where, "joints": self.remainder.joints},
+            "task": [{"name": n, "loss": loss} for n, loss in self.task],
+            "next": self.next,
+        }
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def explain(
+    twin: Twin,
+    logs: Sequence[Log],
+    tick: Callable[[str], object] = quiet,
+    task: Mapping[str, float] | None = None,
+) -> Explanation:
+    """Name the causes of the gap between a twin and the robot that gave the logs.
+
+    Args:
+        twin: the model as given, with its mechanisms.
+        logs: of one robot; 20 s of rich motion are enough.
+        tick: told what is being done.
+        task: what each mechanism costs the task, where that was measured.
+    """
+    started = time.perf_counter()
+    rng = np.random.default_rng(0)
+    tick("replaying the model as given")
+    given = physics(twin, logs)
+    sensed = noise(given)
+    tick("what is left of twins within their tolerances")
+    contest, spread = contest_of(given, rng, _arenas(given))
+    enough = NOTHING * max(float(spread.max()), 1.0)
+    nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
+    contest, begun = absorbed(contest, nominal, enough)
+    contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
+    much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
+    if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > much:
+        # a single cause may have imitated two: begin again from the ones that came next
+        tick("other pairs of causes")
+        for first in singles[1:OTHERS]:
+            again = _climbed(*settled(contest, first), enough, tick, 2)
+            if again[0].evidence(again[1]) < again[0].evidence(moved(again[0], [(fit, fit.x)])[0]):
+                contest, fit, groups = again[:3]
+            if contest.usual(fit).mean() <= UNEXPLAINED:
+                break
+    rivals = [(f.causes[-1], f.left) for f in singles]
+    tick("sharing out")
+    shared = shares(contest, fit, sensed, rng)
+    usual = contest.usual(fit)
+    odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
+    verdict = "non-parametric" if odd or (not fit.causes and usual.mean() > enough) else "explained"
+    return _told(contest, fit, shared, groups, verdict, rivals, task or {}, time.perf_counter() - started)
+
+
+def _still(contest: Contest, fit: Fit) -> float:
+    """Share of the squared error that is still there, noise and all."""
+    arena = contest.arena(fit.causes) or ""
+    twin = contest.arenas[arena].twin
+    before, after = contest.arenas[arena].errors(np.stack([twin.space.nominal, contest.values(fit.x[None], twin)[0]]))
+    return float((after**2).sum() / (before**2).sum())
+
+
+def _climbed(
+    contest: Contest, fit: Fit, enough: float, tick: Callable[[str], object], most: int = MOST_CAUSES
+) -> tuple[Contest, Fit, dict[str, tuple[str, ...]], list[Fit]]:
+    """Causes added one by one as long as one is worth it; also what each cannot be told from, and the rivals of the first."""
+    groups: dict[str, tuple[str, ...]] = {}
+    rivals: list[Fit] = []
+    while len(fit.causes) < most:
+        tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
+        there, found = _another(contest, fit, enough)
+        if not found:
+            break
+        rivals = rivals or found
+        fit = found[0]
+        groups[fit.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * fit.left)
+        contest, fit = settled(there, fit) if there.loose == 1.0 else relinearised(replace(there, loose=1.0), fit)
+    return contest, fit, groups, rivals
+
+
+def _another(contest: Contest, fit: Fit, enough: float) -> tuple[Contest, list[Fit]]:
+    """Hypotheses with one more cause, best first, where the best is worth it; none otherwise; and slopes about there.
+
+    Few large errors are taken for lost commands at first. If nothing else is left they are looked at: a cause that rarely
+    shows, as a torque limit does, must explain most of them.
+    """
+    if fit.left > enough:
+        there, found = refined(contest, compete(contest, fit, list(contest.causes)))
+        if not fit.causes and found[0].left > enough and len(found) > 1 and found[1].left < CLOSE * found[0].left:
+            there, found = refined(there, [found[1], found[0], *found[2:]])  # the runner-up had slopes that suited the first
+        before = moved(there, [(fit, fit.x)])[0]
+        worth = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
+        if there.evidence(found[0]) < there.evidence(before) - 10 and _excess(found[0]) < (1 - worth) * _excess(before):
+            return there, found
+    loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
+    before = moved(loose, [(fit, fit.x)])[0]
+    if before.left < RARELY * max(fit.left, enough):
+        return contest, []
+    loose, before = relinearised(loose, before)
+    before = tolerances(loose, before)
+    there, found = refined(loose, compete(loose, before, list(contest.causes)))
+    before = moved(there, [(before, before.x)])[0]
+    return (there, found) if _excess(found[0]) < (1 - RARELY_WORTH) * _excess(before) else (contest, [])
+
+
+def _excess(fit: Fit) -> float:
+    """What is left above what a good fit leaves, in floors."""
+    return max(fit.left - GOOD, 0.0)
+
+
+def _arenas(given: Physics) -> dict[str, Physics]:
+    """Rival models that the twin does not have: play in the gears."""
+    twin = given.twin
+    servo = twin.all_servos
+    if not servo or any(n.startswith("backlash.") for n in twin.space.names):
+        return {}
+    spec = twin.spec.copy()
+    spec.option.timestep /= 2  # gear teeth are stiffer than the steps of most models can follow
+    try:
+        return {"backlash.width": given.like(replace(twin, spec=spec).plus(Backlash()))}
+    except BadInput:  # nothing can be put between such a joint and its link
+        return {}
+
+
+def _told(
+    contest: Contest,
+    fit: Fit,
+    shared: Shares,
+    groups: Mapping[str, tuple[str, ...]],
+    verdict: str,
+    rivals: list[tuple[str, float]],
+    task: Mapping[str, float],
+    seconds: float,
+) -> Explanation:
+    """In words and numbers."""
+    arena = contest.arenas[contest.arena(fit.causes) or ""]
+    values = contest.values(fit.x[None], arena.twin)[0]
+    nominal, final = arena.errors(np.stack([arena.twin.space.nominal, values]))
+    low, high = contest.box
+    names, causes = arena.twin.space.names, []
+    for k, name in enumerate(fit.causes):
+        beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
+        places = [contest.variables[i].name.partition("/")[2] for i in beyond]
+        every = {contest.variables[i].name.partition("/")[2] for i in contest.causes[name]}
+        joints = () if len(set(places)) > 0.7 * len(every) or not places else tuple(dict.fromkeys(places))
+        found = {
+            v.name: Number(float(values[names.index(v.name)]), v.nominal, v.unit)
+            for v in (contest.variables[i] for i in beyond)
+        }
+        causes.append(
+            Cause(
+                name,
+                joints,
+                float(shared.share[k]),
+                float(shared.low[k]),
+                float(shared.high[k]),
+                groups.get(name, ()),
+                found,
+                advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in found.items()}),
+            )
+        )
+    # a cause that later ones have brought back within its tolerance, or that takes no error off what was held out, is none
+    idle = [c for c in causes if not c.parameters or c.share < TOO_LITTLE]
+    causes = sorted((c for c in causes if c not in idle), key=lambda c: -c.share)
+    verdict = verdict if causes or verdict == "non-parametric" else "none"
+    remainder = located(arena, final, shared.left, fit.left)
+    todo = [c.advice for c in causes] + [s for c in causes for s in advice.separating(c.name, c.group)]
+    if verdict == "none":
+        todo = ["nothing in the model: what differs is within its tolerances and the sensors' noise"]
+    if verdict == "non-parametric":
+        todo.append(f"learn a residual, or look at the robot: {remainder.where[0]}")
+    count = len(arena.twin.joints)
+    return Explanation(
+        verdict=verdict,
+        mechanisms=causes,
+        tolerances=float(shared.share[-1]) + sum(c.share for c in idle),
+        remainder=remainder,
+        next=todo,
+        task=sorted(task.items(), key=lambda item: -item[1]),
+        error=float(np.sqrt((nominal[:, :count] ** 2).mean(axis=0)).mean()),
+        floor=float(contest.floor[:count].mean()),
+        rivals=rivals,
+        seconds=seconds,
+    )

@@ -1,0 +1,261 @@
+"""The door: what a log and a model must have before anything is fitted.
+
+admitted = admit(twin, logs)
+found = fit(twin, admitted.logs)                  # admitted.refused and admitted.notes say what was left out, and why
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import degrees, pi, radians
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.identify.clean import WORTH, columns, name_of, sound
+from gapless.identify.per_joint.kernel import BLOCK
+from gapless.logs import ERROR, Log, clock_findings, joint_findings
+from gapless.robots import Drive, base_joint, drive_signal
+from gapless.twin import Twin
+from gapless.worlds import Replayer, quiet
+
+TOLD = 0.15  # rad that a joint must be told to move before it is asked whether it did
+STILL = 1e-3  # rad; a joint that moves less stands
+DEAD = 0.02  # share of the told motion; the least on real robots was 0.25, of a servo too weak for its load
+ALIKE = 0.4  # correlation with the command; the least on real robots was 0.77
+LATE = 0.5  # s that a joint may follow late
+OUTSIDE, OFTEN = 0.1, 0.2  # share of a joint's range beyond its ends, and share of the samples there
+POSES, DEEP, ALWAYS = 25, 0.005, 0.9  # poses that are looked at; m that links are in each other, in this share of the poses
+BEGINNING = 1.0  # s that the model as given must survive
+CHECK = "check that its drive is enabled and wired, and that its name is not swapped with another joint's"
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """The logs that can be fitted to."""
+
+    logs: list[Log]
+    """Their sound parts."""
+    places: list[int]
+    """Which they are of those that were given."""
+    refused: dict[int, str]
+    """Why the others are not among them, by their number."""
+    notes: list[str]
+    """What is odd about those that are, and what was left out of them."""
+
+
+def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
+    """Let in the logs that can be fitted to; BadInput, with the reason of the first, if there is none."""
+    let_in: dict[int, Log] = {}
+    refused: dict[int, str] = {}
+    notes: list[str] = []
+    files: dict[str, str] = {}
+    for i, log in enumerate(logs):
+        try:
+            if log.provenance.sha256 in files:
+                raise BadInput(f"{name_of(log)}: the same recording as {files[log.provenance.sha256]}")
+            kept, left_out = _readable(twin, log)
+            notes += left_out + _ranges(twin, kept)
+            _follows(twin, kept)
+            _overlaps(twin, kept)
+            _survives(twin, kept)
+        except BadInput as error:
+            refused[i] = str(error)
+            continue
+        let_in[i] = kept
+        if log.provenance.sha256:
+            files[log.provenance.sha256] = name_of(log)
+    if not let_in:
+        first = next(iter(refused.values()), "there is no log to fit to")
+        raise BadInput(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
+    seconds = sum(float(np.ptp(log["q"].time)) for log in let_in.values())
+    if seconds < 2 * BLOCK - 0.1:
+        raise BadInput(
+            f"{seconds:.1f} s of sound recording are too few: a fit needs {2 * BLOCK:g} s, half of them to judge by; record 20"
+        )
+    return Admitted(list(let_in.values()), list(let_in), refused, notes)
+
+
+def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
+    """The sound part of a log that has all that the twin's drives need, and what was left out of it."""
+    commands = _commands(twin, log)
+    for finding in clock_findings(log):
+        if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
+            raise BadInput(f"{name_of(log)}: {finding.sentence}")
+    return sound(log, twin.joints, commands)
+
+
+def _commands(twin: Twin, log: Log) -> dict[str, list[str]]:
+    """The signals that the drives are told, and the joints of each; BadInput where something was not recorded."""
+    if not twin.joints:
+        raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (--kp, --kd) for its joints")
+    name, told = name_of(log), dict[str, list[str]]()
+    if twin.floating and "quat" not in log:
+        raise BadInput(
+            f"{name}: {twin.name} has a floating base, and the log says nothing about it (no quat or gyro): record its IMU, or "
+            "say --in-air if the robot hung in a frame"
+        )
+    for d in twin.drives:
+        told.setdefault(f"{drive_signal(twin.model, d.actuator)}_cmd", []).append(d.name)
+    if "dq_cmd" in told:
+        raise BadInput(f"{told['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
+    if "tau_cmd" in told and "tau_cmd" not in log and "q_cmd" in log:
+        raise BadInput(f"{name}: commands are positions (q_cmd), but {twin.name} takes torque: state the drives' --kp and --kd")
+    for signal, joints in {"q": list(twin.joints), **told}.items():
+        if signal not in log:
+            raise BadInput(f"{name}: no {signal}, which {twin.name} needs, only {', '.join(log.signals)}; name it in a mapping")
+        absent = [j for j in joints if j not in log[signal].columns]
+        if absent:
+            has = f"{signal} of {', '.join(log[signal].columns)}"
+            raise BadInput(
+                f"{name}: no {signal} of {', '.join(absent)}, which {twin.name} drives; the log has {has}: "
+                "rename joints with a mapping, or take drives that were not recorded out of the model"
+            )
+    return told
+
+
+def _ranges(twin: Twin, log: Log) -> list[str]:
+    """Measured positions against the model's joint ranges; sentences where they leave them by a little."""
+    notes = []
+    for d in twin.drives:
+        if not twin.model.jnt_limited[d.joint]:
+            continue
+        q = log["q"].column(d.name)
+        q = q[np.isfinite(q)]
+        low, high = twin.model.jnt_range[d.joint].tolist()
+        beyond = np.maximum(low - q, q - high) / (high - low)
+        said = f"{name_of(log)}: {_measured(twin, d, log)}"
+        if np.mean(beyond > OUTSIDE) > OFTEN:
+            raise BadInput(f"{said}: {_guess(q, low, high, _hinge(twin, d))}")
+        if np.mean(beyond > OUTSIDE / 2) > WORTH:
+            notes.append(f"{said}: widen its range, or check its encoder's zero")
+    return notes
+
+
+def _measured(twin: Twin, d: Drive, log: Log) -> str:
+    """Where a joint was, and where it may be."""
+    q = log["q"].column(d.name)
+    low, high = twin.model.jnt_range[d.joint]
+    allowed = f"{low:.3g} to {high:.3g}" if twin.model.jnt_limited[d.joint] else "any position"
+    unit = "rad" if _hinge(twin, d) else "m"
+    return f"{d.name} was measured at {np.nanmin(q):.3g} to {np.nanmax(q):.3g} {unit}, and {twin.name} allows {allowed}"
+
+
+def _hinge(twin: Twin, d: Drive) -> bool:
+    return bool(twin.model.jnt_type[d.joint] == mujoco.mjtJoint.mjJNT_HINGE)
+
+
+def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
+    """What may have put positions outside a range."""
+    low, high = low - OUTSIDE * (high - low), high + OUTSIDE * (high - low)
+    if hinge and np.abs(q).max() > pi and np.ptp(q) > 5 and low <= radians(q.min()) and radians(q.max()) <= high:
+        return "these look like degrees, so state the unit in a mapping"
+    if low <= -q.max() and -q.min() <= high:
+        return "with the other sign it fits, so check its direction, then its encoder's zero"
+    if np.ptp(q) <= high - low:
+        off = float(np.median(q)) - (low + high) / 2
+        size = f"{off:.2g} rad, {degrees(off):.0f} deg" if hinge else f"{off:.2g} m"
+        return f"check its encoder's zero (off by about {size}?), then its sign and unit"
+    return "check its unit (degrees?), its encoder's zero and sign, or the model's range"
+
+
+def _follows(twin: Twin, log: Log) -> None:
+    """Whether each joint does what it is told, or at least something that has to do with it."""
+    clock, name = log["q"].time, name_of(log)
+    wrong = {f.joint: f for f in joint_findings(log, None) if f.severity == ERROR and f.signal in ("q", "q_cmd")}
+    for d in twin.drives:
+        kind, q = drive_signal(twin.model, d.actuator), log["q"].column(d.name)
+        on = np.isfinite(q)
+        if "enabled" in log and d.name in log["enabled"].columns:
+            on &= log.at("enabled", clock)[:, log["enabled"].columns.index(d.name)] > 0.5
+        if on.sum() < 20:
+            continue
+        sent, u = log[f"{kind}_cmd"].time, log[f"{kind}_cmd"].column(d.name)
+        told, moved = float(np.ptp(u[_rows(sent, clock[on])])), _moved(q[on])
+        if kind == "tau" and told > 0 and moved < STILL:
+            raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {told:.2g} Nm: {CHECK}")
+        if kind == "tau" or told < TOLD:
+            continue
+        if moved < DEAD * told:
+            raise BadInput(f"{name}: {d.name} is told to move by {told:.2g} rad and moves by {moved:.1g}: {CHECK}")
+        if d.name in wrong:
+            raise BadInput(f"{name}: {wrong[d.name].sentence}")
+        lags = np.arange(0.0, LATE, max(0.01, 1 / log.rate("q")))
+        if not any(_correlation(u[_rows(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
+            raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
+    if max(_moved(log["q"].column(j)) for j in twin.joints) < STILL:
+        raise BadInput(f"{name}: no joint moves in it, so there is nothing to identify")
+
+
+def _overlaps(twin: Twin, log: Log) -> None:
+    """Links that the model has inside each other wherever the robot was."""
+    model, data = twin.model, mujoco.MjData(twin.model)
+    q = columns(log, "q", twin.joints)
+    q = q[np.isfinite(q).all(axis=1)]
+    poses = q[np.linspace(0, len(q) - 1, min(POSES, len(q))).astype(int)]
+    often: Counter[str] = Counter()
+    floats = base_joint(model) is not None  # then where the floor is, is not known
+    for pose in poses:
+        data.qpos[[d.qpos for d in twin.drives]] = pose
+        mujoco.mj_fwdPosition(model, data)
+        deep = [
+            c.geom
+            for c in data.contact
+            if c.dist < -DEEP and not (floats and 0 in model.body_weldid[model.geom_bodyid[c.geom]])
+        ]
+        often.update({" and ".join(sorted(model.body(model.geom_bodyid[g]).name for g in pair)) for pair in deep})
+    for links, count in often.items():
+        if count > ALWAYS * len(poses):
+            raise BadInput(
+                f"{name_of(log)}: {links} of {twin.name} are {1e3 * DEEP:g} mm and more inside each other wherever the robot "
+                "was measured: exclude their contact in the model, or check encoder zeros, signs and units"
+            )
+
+
+def _survives(twin: Twin, log: Log) -> None:
+    """Whether the model as given lives through its first second from the measured state."""
+    if not Replayer(twin, log, end=BEGINNING)(twin.space.nominal).failed.any():
+        return
+    d = _wildest(twin, log)
+    raise BadInput(
+        f"{name_of(log)}: the physics of {twin.name} breaks within {BEGINNING:g} s of the measured start; "
+        f"{_measured(twin, d, log)}: check its encoder's zero, sign and unit, its gain and armature, and the time step of "
+        f"{twin.model.opt.timestep:g} s"
+    )
+
+
+def _wildest(twin: Twin, log: Log) -> Drive:
+    """The drive with the greatest acceleration from the measured start to where physics breaks."""
+    model, data = twin.model, mujoco.MjData(twin.model)
+    dofs = [d.dof for d in twin.drives]
+    data.qpos[[d.qpos for d in twin.drives]] = columns(log, "q", twin.joints)[0]
+    for d in twin.drives:
+        data.ctrl[model.actuator_ctrladr[d.actuator]] = log[f"{drive_signal(model, d.actuator)}_cmd"].column(d.name)[0]
+    worst = np.zeros(len(dofs))
+    with quiet():
+        for _ in range(int(BEGINNING / model.opt.timestep)):
+            mujoco.mj_step(model, data)
+            if any(w.number for w in data.warning):
+                break
+            worst = np.maximum(worst, np.abs(data.qacc[dofs]))
+    return twin.drives[int(worst.argmax())]
+
+
+def _rows(sent: Array, times: Array) -> NDArray[np.int64]:
+    """The command in force at each time."""
+    return np.maximum(np.searchsorted(sent, times, side="right") - 1, 0)
+
+
+def _moved(q: Array) -> float:
+    """How far a joint moves, single samples left out [rad]."""
+    return float(np.ptp(np.percentile(q[np.isfinite(q)], [0.5, 99.5])))
+
+
+def _correlation(a: Array, b: Array) -> float:
+    both = float(np.std(a) * np.std(b))
+    return float(np.mean((a - a.mean()) * (b - b.mean()))) / both if both > 0 else 0.0

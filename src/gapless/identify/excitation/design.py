@@ -1,0 +1,317 @@
+"""Excite: the motion, within a robot's limits, that tells most about what is still uncertain.
+
+    found = excite(twin, belief, 20.0, limits_of(twin, speed=3.0), np.random.default_rng(0))
+    found.motion                                      # commands (periods, joints)
+    found.after["designed"], found.after["chirp"]     # expected standard deviations, in scaled units
+
+Fisher information adds up over stretches that begin and end at home, so that many short ones are simulated once, with a
+column of finite differences for each parameter, and those that tell most together are put one after the other. New ones are
+bred from these. The objective is the mean over parameters of standard deviation after / before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
+from gapless.identify.excitation.limits import Limits
+from gapless.twin import Belief, Twin
+from gapless.worlds import common_signal
+from gapless.worlds import plan_motion as plan
+
+SHORTEST = 2.0  # s
+LEAST = 0.02  # rad: range of a joint in which there is room to move
+STRETCH = 5.0  # s: about the length of a stretch
+FADE = 0.2  # share of a stretch that leads from home into its pose, and as much back
+TONES = 4
+SLOWEST, FASTEST = 0.15, 8.0  # Hz
+WORK = 5e7  # steps times joints: about a minute on two cores
+EXPLORED = 0.15  # share of the work that goes into random stretches before the best are bred
+AVERAGED = 3  # robots over which the expected intervals are averaged
+BATCH = 8  # stretches simulated together
+
+
+class Family:
+    """Stretches of motion that begin and end at home: each joint moves about a pose of its own, with a few tones that may be
+    smooth or nearly square, so that slow, fast, jerky and still stretches are all in it.
+
+    Genes of a joint: pose [-1, 1], log of squareness, size [rad], then log2 of Hz, weight and phase of each tone.
+    """
+
+    def __init__(self, judge: Judge, periods: int):
+        self.judge, self.periods = judge, periods
+        dt = judge.twin.control_dt
+        self._t = np.arange(periods) * dt
+        rise = np.clip(np.minimum(self._t, self._t[-1] - self._t - 2 * dt) / (FADE * periods * dt), 0.0, 1.0)
+        self._envelope = rise**3 * (10 - 15 * rise + 6 * rise**2)  # least jerk; 1.875 / FADE is its steepest
+        self._farthest = 0.6 * judge.limits.speed * FADE * periods * dt / 1.875
+        self._bands = np.log2([SLOWEST, min(FASTEST, 0.2 / dt)])
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Random genes, of poses that are free to stand in. Shape: (n, joints, genes)."""
+        joints = len(self.judge.home)
+        out = np.empty((n, joints, 3 + 3 * TONES))
+        out[..., 0] = np.clip(rng.normal(0, 0.4, (n, joints)), -0.9, 0.9)
+        out[..., 1] = rng.uniform(-1.5, 1.5, (n, joints))
+        out[..., 2] = 0.15
+        middle = rng.uniform(self._bands[0], self._bands[1], (n, joints, 1))
+        out[..., 3 : 3 + TONES] = middle + rng.normal(0, 0.7, (n, joints, TONES))
+        out[..., 3 + TONES : 3 + 2 * TONES] = rng.exponential(1.0, (n, joints, TONES))
+        out[..., 3 + 2 * TONES :] = rng.uniform(0, 2 * np.pi, (n, joints, TONES))
+        for genes in out:
+            sides = 0.25 * rng.choice([-1.0, 1.0], (12, joints))  # rad: room to move about the pose
+            for _ in range(20):
+                if not self.judge.guard.touches(np.linspace(self.judge.home, self._pose(genes[:, 0]), 12) + sides):
+                    break
+                genes[:, 0] *= 0.8
+        return out
+
+    def _pose(self, part: Array) -> Array:
+        """Joint angles from -1 (lower limit) over 0 (home) to 1 (upper limit)."""
+        low, high, at = self.judge.limits.low, self.judge.limits.high, self.judge.home
+        away = np.where(part > 0, part * (high - at), part * (at - low))
+        return np.asarray(np.clip(at + np.clip(away, -self._farthest, self._farthest), low, high))
+
+    def build(self, genes: Array, rounds: tuple[int, ...]) -> Array:
+        """Commands (n, periods, joints) that about reach the limits; the size that does is written into the genes."""
+        pose = np.stack([self._pose(g[:, 0]) for g in genes])
+        base = self.judge.home + self._envelope[:, None] * (pose - self.judge.home)[:, None]
+        tone, weight, phase = np.split(genes[:, None, :, 3:], 3, axis=-1)
+        hertz = 2.0 ** np.clip(tone, *self._bands)
+        wave = (weight * np.sin(2 * np.pi * hertz * self._t[:, None, None] + phase)).sum(axis=-1)
+        wave /= wave.std(axis=1, keepdims=True) + 1e-9
+        wave = np.tanh(np.exp(genes[:, None, :, 1]) * wave)
+        swing = self._envelope[:, None] ** 2 * wave / (np.abs(wave).max(axis=1, keepdims=True) + 1e-9)
+        genes[..., 2] = self.judge.fill(base, swing, genes[..., 2], rounds)
+        return np.stack([self.judge.clear(c) for c in base + genes[:, None, :, 2] * swing])
+
+    def breed(self, parents: Array, pool: Array, best: NDArray[np.int64], n: int, rng: np.random.Generator) -> Array:
+        """Children of the best: each is a parent, a little changed, some of whose joints move as in another stretch.
+
+        Args:
+            parents: genes of the stretches that tell most together.
+            pool: genes of all.
+            best: for each joint, which of the pool tell most about it, shape (k, joints).
+            n: number of children.
+            rng: chance.
+        """
+        child = parents[rng.integers(len(parents), size=n)].copy()
+        joints = np.arange(child.shape[1])
+        other = pool[rng.integers(len(pool), size=n)]
+        good = pool[best[rng.integers(len(best), size=(n, len(joints))), joints], joints]
+        chance = rng.random((*child.shape[:2], 1))
+        child = np.where(chance < 0.1, other, np.where(chance < 0.35, good, child))
+        scale = np.r_[0.15, 0.3, 0.0, np.full(TONES, 0.3), np.full(TONES, 0.3), np.full(TONES, 0.5)]
+        change = rng.random((*child.shape[:2], 1)) < 0.5
+        child += np.where(change, scale * rng.standard_normal(child.shape), 0.0)
+        child[..., 0] = np.clip(child[..., 0], -0.95, 0.95)
+        return child
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """A motion and what it is expected to tell."""
+
+    twin: Twin
+    what: Uncertain
+    limits: Limits
+    motion: Array
+    """Commands, one a control period. Shape: (periods, joints)."""
+    baselines: dict[str, Array]
+    """The usual motions at the same limits: "chirp" and "multisine". Shape of each: (periods, joints)."""
+    after: dict[str, Array]
+    """Expected standard deviations in the scaled space after "chirp", "multisine", "designed". Shape of each: (parameters,)."""
+    left: dict[str, float]
+    """How much uncertainty each leaves: mean over parameters of standard deviation after / before."""
+    peaks: dict[str, Array]
+    """The largest over robots drawn from the belief: "low", "high" [rad], "speed" [rad/s], "torque" [Nm]. Shape: (joints,)."""
+    candidates: int
+    """Stretches that were tried."""
+    warnings: tuple[str, ...]
+    """What could not be checked, and whether the search did not pay."""
+
+
+def excite(
+    twin: Twin,
+    belief: Belief | None,
+    seconds: float,
+    bounds: Limits,
+    rng: np.random.Generator,
+    noise: float = 0.001,
+    work: float = WORK,
+    tick: Callable[[float, float], object] = lambda done, left: None,
+) -> Excitation:
+    """Design a motion of so many seconds that tells most about what a belief leaves uncertain.
+
+    Args:
+        twin: a robot of position servos with a fixed or held base.
+        belief: what is known; one real mismatch about nominal of what `gapless fit` fits unless given.
+        seconds: its length.
+        bounds: see `limits_of`.
+        rng: source of all randomness.
+        noise: standard deviation of measured positions [rad].
+        work: how much to simulate, in physics steps times joints.
+        tick: told the share of the work that is done and how much uncertainty the best so far leaves. If it is interrupted
+            (Ctrl-C), the best so far is kept.
+    """
+    _check(twin, seconds, bounds, noise)
+    what = uncertain(twin, belief, rng)
+    judge = Judge(twin, what, bounds, noise)
+    if not len(judge.columns):
+        raise BadInput(
+            f"no motion tells about {', '.join(what.space.names[:4])}: the belief has no parameter of a moving joint"
+        )
+    periods = round(seconds / twin.control_dt)
+    chirp = plan("chirp", twin, seconds, rng)
+    stand = plan("stand", twin, seconds, rng)
+    base, swing = np.stack([stand, stand]), np.stack([chirp - stand, _multisine(periods, twin, rng)])
+    size = judge.fill(base, swing, np.full((2, len(twin.joints)), 0.3), (1, 1, 1 + DRAWS, 1 + DRAWS))
+    usual = judge.safe(np.stack([judge.clear(m) for m in base + size[:, None] * swing]))
+    parts = max(1, round(seconds / STRETCH))
+    best, tried = _search(judge, periods // parts, parts, rng, work, tick)
+    rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
+    designed = judge.safe(np.concatenate([*judge.safe(best), rest])[None])
+    motions = np.concatenate([usual, designed])
+    names = ("chirp", "multisine", "designed")
+    after, left = _expected(judge, motions)
+    winner = int(left.argmin())
+    motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
+    course = judge.run(motions[-1][None], what.robots)
+    peaks = {"low": course.low.min(axis=0), "high": course.high.max(axis=0)}
+    peaks |= {"speed": course.speed.max(axis=0), "torque": course.torque.max(axis=0)}
+    return Excitation(
+        twin,
+        what,
+        bounds,
+        motions[-1],
+        dict(zip(names, motions[:-1], strict=False)),
+        dict(zip(names, after, strict=True)),
+        dict(zip(names, left.tolist(), strict=True)),
+        peaks,
+        tried,
+        (*_unchecked(judge, bounds), *([] if winner == 2 else [f"nothing was found that tells more than the {names[winner]}"])),
+    )
+
+
+def _check(twin: Twin, seconds: float, bounds: Limits, noise: float) -> None:
+    if not twin.drives:
+        raise BadInput(f"{twin.name} has no drives, so no motion can be commanded; state gains (--kp, --kd) for its joints")
+    if twin.floating:
+        raise BadInput(
+            f"{twin.name} has a floating base, and only a base that is held can be excited so far: hang it up (--in-air)"
+        )
+    if common_signal(twin) != "q":
+        raise BadInput(f"{twin.name} is not driven by position servos; state their gains (--kp, --kd)")
+    if not SHORTEST <= seconds <= 600:
+        raise BadInput(f"a motion to learn from lasts between {SHORTEST:g} and 600 s, not {seconds:g}")
+    if not 0 < noise < 1:
+        raise BadInput(f"the noise of measured positions must be between 0 and 1 rad, not {noise:g}")
+    at = twin.home[[d.qpos for d in twin.drives]]
+    for joint, q, low, high in zip(twin.joints, at, bounds.low, bounds.high, strict=True):
+        if high - low < LEAST:
+            raise BadInput(f"the limits leave {joint} {high - low:.3g} rad to move in, which is no room")
+        if not low + LEAST / 4 <= q <= high - LEAST / 4:
+            raise BadInput(
+                f"{joint} stands at {q:.3f} rad at home, and its limits are {low:.3f} to {high:.3f} rad: "
+                "give the model a home keyframe within them"
+            )
+
+
+def _unchecked(judge: Judge, bounds: Limits) -> list[str]:
+    """Sentences about limits that the model does not state."""
+    out = [f"the links of {judge.twin.name} have no shapes: collisions were not checked"] if judge.guard.blind else []
+    free = [j for j, torque in zip(judge.twin.joints, bounds.torque, strict=True) if np.isinf(torque)]
+    return out + ([f"no torque limit is stated for {', '.join(free[:6])}: torque was not checked"] if free else [])
+
+
+def _multisine(periods: int, twin: Twin, rng: np.random.Generator) -> Array:
+    """Ten sines from 0.2 to 5 Hz of falling size with random phases, as in the motion "rich". Shape: (periods, joints)."""
+    t, tones = np.arange(periods) * twin.control_dt, np.geomspace(0.2, 5.0, 10)
+    phase = rng.uniform(0, 2 * np.pi, (len(twin.joints), len(tones)))
+    wave = (np.sin(2 * np.pi * t[:, None, None] * tones + phase) * tones**-0.5).sum(axis=-1)
+    return np.asarray(np.minimum(1.0, t / 0.5)[:, None] * wave / np.abs(wave).max(axis=0))
+
+
+def _search(
+    judge: Judge, periods: int, parts: int, rng: np.random.Generator, work: float, tick: Callable[[float, float], object]
+) -> tuple[Array, int]:
+    """The stretches (parts, periods, joints) that tell most together, and how many were tried."""
+    family = Family(judge, periods)
+    genes: list[Array] = []
+    motions: list[Array] = []
+    informations: list[Array] = []
+    chosen: list[int] = []
+    start, tried = judge.steps, 0
+    what, joints = judge.what, len(judge.home)
+    try:
+        while (done := (judge.steps - start) * joints / work) < 1.0 or not chosen:
+            if done > 3.0:
+                raise BadInput("the limits leave no room: no motion was found that keeps them")
+            bred = done > EXPLORED and len(genes) >= BATCH
+            if bred:
+                pool, best = np.stack(genes), _by_joint(judge, np.stack(informations))
+                new = family.breed(pool[chosen], pool, best, BATCH, rng)
+            else:
+                new = family.draw(BATCH, rng)
+            commands = family.build(new, (1 + DRAWS,) if bred else (1, 1, 1 + DRAWS))
+            information, fine = judge.information(commands, what.centre)
+            tried += BATCH
+            genes += list(new[fine])
+            motions += list(commands[fine])
+            informations += list(information[fine])
+            if genes:
+                known = np.stack(informations)
+                chosen = _together(what, known, parts)
+                tick(done, float(what.left(what.after(known[chosen].sum(axis=0)))))
+    except KeyboardInterrupt:
+        if not chosen:
+            raise
+    return np.stack([motions[i] for i in chosen]), tried
+
+
+def _together(what: Uncertain, informations: Array, parts: int) -> list[int]:
+    """Which stretches tell most together: one after the other, then exchanged one by one as long as that helps."""
+    chosen: list[int] = []
+    for _ in range(parts):
+        total = informations[chosen].sum(axis=0) if chosen else np.zeros_like(informations[0])
+        chosen.append(int(np.argmin(what.left(what.after(total + informations)))))
+    best = float(what.left(what.after(informations[chosen].sum(axis=0))))
+    for _ in range(5):
+        for k in range(parts):
+            rest = informations[chosen[:k] + chosen[k + 1 :]].sum(axis=0)
+            left = what.left(what.after(rest + informations))
+            if left.min() < best - 1e-9:
+                chosen[k], best = int(left.argmin()), float(left.min())
+    return chosen
+
+
+def _by_joint(judge: Judge, informations: Array) -> NDArray[np.int64]:
+    """For each joint, the stretches that tell most about its own parameters. Shape: (up to 3, joints)."""
+    what, best = judge.what, np.zeros((min(3, len(informations)), len(judge.home)), dtype=np.int64)
+    covariance = what.root @ what.root.T
+    for j, joint in enumerate(judge.twin.joints):
+        own = [i for i in judge.columns if what.space.names[i].endswith(f"/{joint}")]
+        if not own:
+            continue
+        prior = covariance[np.ix_(own, own)]
+        gained = informations[:, own][:, :, own]
+        after = np.linalg.solve(np.eye(len(own)) + prior @ gained, np.broadcast_to(prior, gained.shape))
+        left = np.sqrt(np.maximum(np.diagonal(after, axis1=1, axis2=2), 0.0)) / what.spread[own]
+        best[:, j] = np.argsort(left.mean(axis=1))[: len(best)]
+    return best
+
+
+def _expected(judge: Judge, motions: Array) -> tuple[Array, Array]:
+    """What motions tell, averaged over the mean and robots drawn from the belief: deviations (m, parameters), left (m,)."""
+    space = judge.what.space
+    first = [judge.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
+    points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.what.robots[: AVERAGED - 1, first])])
+    informations = np.stack([judge.information(motions, at, robots=0)[0] for at in points])
+    after = np.sqrt((judge.what.after(informations) ** 2).mean(axis=0))
+    return after, judge.what.left(after)

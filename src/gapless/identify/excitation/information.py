@@ -1,0 +1,277 @@
+"""Information: what motions would tell about uncertain parameters, simulated, and whether robots like these keep the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import mujoco.batch
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.identify.excitation.limits import Guard, Limits, torque_limits
+from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, within_tolerance
+from gapless.worlds import Worlds, quiet
+from gapless.worlds import path as _path
+
+FITTED = ("gains.kp/*", "gains.kd/*", "armature.inertia/*", "friction.viscous/*", "friction.coulomb/*", "latency.action*")
+UNSEEN = ("sensors.", "latency.jitter", "latency.drop", "contact.", "offset.imu")  # what no motion of held joints tells
+RANDOM = ("sensors.", "latency.jitter", "latency.drop")  # left out where simulations are subtracted
+CORRELATED = 0.1  # s: what a model cannot explain is alike for about as long, so that samples closer together count as one
+DIFFERENCE = 3e-5  # scaled units: wider ones bend, and what bends looks like information where there is none
+DRAWS = 6  # robots drawn from the belief that must keep the limits while searching
+CHECKED = 32  # and in the end
+FILLED = 0.96  # share of a design's limits that a motion is filled to
+SATURATED = 1.5  # a drive at its limit would need more than it shows: about as much, so that motions shrink fast enough
+
+
+@dataclass(frozen=True)
+class Course:
+    """What simulated robots did."""
+
+    q: Array
+    """As read, once a control period. Shape: (n, periods, joints)."""
+    low: Array
+    """Extremes over all physics steps. Shape: (n, joints)."""
+    high: Array
+    speed: Array
+    torque: Array
+    failed: NDArray[np.bool_]
+    """Shape: (n,)."""
+
+
+class Simulator:
+    """Runs motions on robots that differ: from home, free-running, without noise."""
+
+    def __init__(self, twin: Twin):
+        self.twin = twin
+        self._worlds: dict[int, Worlds] = {}  # by their number
+        self._random = [i for i, n in enumerate(twin.space.names) if n.startswith(RANDOM)]
+
+    def __call__(self, motions: Array, which: NDArray[np.int64], values: Array) -> Course:
+        """Run motions (m, periods, joints); world i gets motion which[i] and parameters values[i] over the twin's space."""
+        twin, model, substeps = self.twin, self.twin.model, self.twin.substeps
+        n, (m, periods, joints) = len(which), motions.shape
+        values = values.copy()
+        values[:, self._random] = 0.0
+        if n not in self._worlds:
+            self._worlds[n] = Worlds(twin, n, Point(twin.space, twin.space.nominal), signals=("q",))
+        worlds = self._worlds[n]
+        worlds.write(values)
+        worlds.reset(redraw=False)
+        column, path = worlds.drive_of, worlds.path
+        late = np.ascontiguousarray(_path.in_steps(path["path.action"], model.opt.timestep)[:, column])
+        told = np.tile(worlds.home_command, (m * periods, 1))
+        told[:, [model.actuator_ctrladr[d.actuator] for d in twin.drives]] = motions.reshape(-1, joints)
+        told = _path.firmware(told, path["path.quantum_cmd"][0, column] * worlds.servo, worlds.limits)
+        sent = (np.arange(m * periods)[None] - periods * np.arange(m)[:, None]) * float(substeps)
+        shift = (path["path.offset_q"][:, column] * worlds.servo)[:, None]
+        places, dofs = np.array([d.qpos for d in twin.drives]), np.array([d.dof for d in twin.drives])
+        wanted: Array = np.arange(periods, dtype=np.float64)[None] * substeps
+        age = path["path.observation"] + path["path.skew"][:, None] * np.arange(joints)
+        age = np.ascontiguousarray(_path.in_steps(age, model.opt.timestep))
+        q, done = np.full((n, periods, joints), np.nan), np.zeros((n, joints), dtype=np.int64)
+        start = worlds.qpos[:, places]
+        low, high, speed, torque = start.copy(), start.copy(), np.zeros((n, joints)), np.zeros((n, joints))
+        before, first = worlds.qpos.copy(), 0
+        block = max(substeps, int(2e6 / (n * (model.nq + 2 * model.nv + model.nu))))
+        while first < periods * substeps:
+            steps = min(block, periods * substeps - first)
+            control = np.empty((n, steps, model.nu))
+            _path.hold(sent, told, which, late, first, control)
+            with quiet():
+                try:
+                    record = worlds.batch.rollout(steps, control - shift, record=("qpos", "qvel", "qfrc_actuator"))
+                except mujoco.batch.SimulationError as error:
+                    raise BadInput(f"{twin.name}: physics failed ({error})") from None
+            _path.sample(before, record["qpos"], places, wanted, np.zeros_like(which), age, first, done, q)
+            before, first = record["qpos"][:, -1].copy(), first + steps
+            at = record["qpos"][:, :, places] + path["path.offset_q"][:, None]
+            low, high = np.minimum(low, at.min(axis=1)), np.maximum(high, at.max(axis=1))
+            speed = np.maximum(speed, np.abs(record["qvel"][:, :, dofs]).max(axis=1))
+            torque = np.maximum(torque, np.abs(record["qfrc_actuator"][:, :, dofs]).max(axis=1))
+        failed = worlds.batch.warning[:, :, 1].any(axis=1)
+        worlds.batch.warning[:] = 0
+        return Course(q + path["path.offset_q"][:, None], low, high, speed, torque, failed)
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """What is uncertain, as a Gaussian in the scaled space of its parameters."""
+
+    space: Space
+    centre: Array
+    root: Array
+    """covariance = root root'. Shape: (parameters, parameters)."""
+    robots: Array
+    """Drawn from it, for checks, over all of the twin's parameters: what the belief does not name is off by its tolerance.
+
+    Shape: (n, parameters of the twin).
+    """
+
+    @property
+    def spread(self) -> Array:
+        """Standard deviations. Shape: (parameters,)."""
+        return np.sqrt((self.root**2).sum(axis=1))
+
+    def after(self, information: Array) -> Array:
+        """Standard deviations once information (..., parameters, parameters) has been gained."""
+        k = self.root.T @ information @ self.root
+        covariance = self.root @ np.linalg.solve(np.eye(len(self.root)) + k, np.broadcast_to(self.root.T, k.shape))
+        return np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0.0))
+
+    def left(self, after: Array) -> Array:
+        """How much uncertainty is left: the mean over parameters of standard deviation after / before.
+
+        A geometric mean would make what is well known still better known: its motions left errors of fits twice as large.
+        Shapes: (..., parameters) to (...).
+        """
+        open_ = self.spread > 1e-9
+        return np.asarray((after[..., open_] / self.spread[open_]).mean(axis=-1))
+
+
+def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Uncertain:
+    """A belief as a Gaussian; a point, or none, as one real mismatch of standard deviation about it."""
+    if belief is None:
+        names = [n for p in FITTED for n in twin.space.names if n in _match(twin.space, p)]
+        if not names:
+            raise BadInput(f"{twin.name} has no parameters that a motion tells about; give a belief")
+        space = twin.space.select(*names)
+        belief = Point(space, space.nominal)
+    twin.check_belief(belief)
+    space = belief.space
+    if isinstance(belief, Gaussian):
+        centre, covariance = np.asarray(belief.centre, float), np.asarray(belief.covariance, float)
+    elif isinstance(belief, Box):
+        ends = space.to_scaled(belief.low), space.to_scaled(belief.high)
+        centre, covariance = (ends[0] + ends[1]) / 2, np.diag((ends[1] - ends[0]) ** 2 / 12)
+    elif isinstance(belief, Particles):
+        scaled = space.to_scaled(belief.values)
+        centre = belief.weights @ scaled
+        covariance = (scaled - centre).T @ ((scaled - centre) * belief.weights[:, None])
+    else:
+        centre, covariance = space.to_scaled(belief.values), np.eye(len(space))
+    if np.sqrt(np.diag(covariance)).max(initial=0.0) < 1e-9:
+        raise BadInput("the belief leaves nothing uncertain, so no motion can tell more")
+    size, axes = np.linalg.eigh(covariance)
+    root = axes * np.sqrt(np.maximum(size, 0.0))
+    drawn = Gaussian(space, np.clip(centre, *_ends(space)), (covariance + covariance.T) / 2)
+    robots = within_tolerance(twin.space).sample(CHECKED, rng)
+    values = drawn.sample(CHECKED, rng)
+    for name, column in space.spread(values).items():
+        robots[:, twin.space.names.index(name)] = column
+    return Uncertain(space, drawn.centre, root, robots)
+
+
+def _match(space: Space, pattern: str) -> tuple[str, ...]:
+    try:
+        return space.match(pattern)
+    except BadInput:
+        return ()
+
+
+def _ends(space: Space) -> tuple[Array, Array]:
+    return space.to_scaled(space.low), space.to_scaled(space.high)
+
+
+class Judge:
+    """Says what motions tell and whether they keep the limits."""
+
+    def __init__(self, twin: Twin, what: Uncertain, limits: Limits, noise: float):
+        self.twin, self.what, self.noise = twin, what, noise
+        self.home = twin.home[[d.qpos for d in twin.drives]]
+        self.limits, self._strongest = limits.inside(self.home), torque_limits(twin)
+        self.guard, self._simulate = Guard(twin), Simulator(twin)
+        told = [not any(m.startswith(UNSEEN) for m in p.members or (p.name,)) for p in what.space.parameters]
+        self.columns = np.flatnonzero(np.array(told) & (what.spread > 1e-9))
+        self.steps = 0  # simulated so far
+
+    def run(self, motions: Array, robots: Array) -> Course:
+        """Every motion (m, periods, joints) on every robot (k, all parameters): worlds in the order of motions, then robots."""
+        which = np.repeat(np.arange(len(motions)), len(robots))
+        self.steps += len(which) * motions.shape[1] * self.twin.substeps
+        return self._simulate(motions, which, np.tile(robots, (len(motions), 1)))
+
+    def _robots(self, scaled: Array) -> Array:
+        """Robots with scaled parameters (k, parameters), otherwise as modelled. Shape: (k, parameters of the twin)."""
+        return self.twin.expand(self.what.space.clip(self.what.space.from_scaled(scaled)), self.what.space)
+
+    def information(self, motions: Array, at: Array, robots: int = DRAWS) -> tuple[Array, NDArray[np.bool_]]:
+        """Fisher information of motions (m, periods, joints) about scaled parameters, and which motions keep the limits.
+
+        Args:
+            motions: commands.
+            at: scaled parameters at which they are simulated, shape (parameters,).
+            robots: so many drawn from the belief must keep the limits too.
+
+        Returns:
+            Shapes (m, parameters, parameters) and (m,).
+        """
+        space, m, k = self.what.space, len(motions), len(self.columns)
+        step = np.where(at + DIFFERENCE < _ends(space)[1], DIFFERENCE, -DIFFERENCE)[self.columns]
+        near = at + step[:, None] * np.eye(len(space))[self.columns]
+        course = self.run(motions, np.concatenate([self._robots(np.concatenate([near, at[None]])), self.what.robots[:robots]]))
+        q = course.q.reshape(m, -1, *course.q.shape[1:])
+        jacobian = ((q[:, :k] - q[:, k : k + 1]) / step[:, None, None]).reshape(m, k, -1)
+        share = min(1.0, self.twin.control_dt / CORRELATED)
+        out = np.zeros((m, len(space), len(space)))
+        out[:, self.columns[:, None], self.columns] = share / self.noise**2 * (jacobian @ jacobian.transpose(0, 2, 1))
+        fine = np.asarray(np.isfinite(out).all(axis=(1, 2)) & (self._excess(course).reshape(m, -1) <= 1.0).all(axis=1))
+        for i in np.flatnonzero(fine):
+            fine[i] = not self.guard.touches(q[i, k:, ::4].reshape(-1, q.shape[-1]))
+        return out, fine
+
+    def _excess(self, course: Course) -> Array:
+        """By what factor each joint exceeds its tightest limit: 1 is just kept, infinite where physics broke. (n, joints)."""
+        bounds = self.limits
+        outside = np.maximum(course.high - bounds.high, bounds.low - course.low) / (bounds.high - bounds.low)
+        beyond = np.where(outside > 0, 1.0 + outside, 0.0)
+        effort = course.torque / bounds.torque * np.where(course.torque > 0.99 * self._strongest, SATURATED, 1.0)
+        worst = np.maximum(np.maximum(course.speed / bounds.speed, effort), beyond)
+        return np.where(course.failed[:, None] | ~np.isfinite(worst), np.inf, worst)
+
+    def fill(self, base: Array, swing: Array, size: Array, rounds: tuple[int, ...]) -> Array:
+        """Size by joint (m, joints) with which base + size * swing (m, periods, joints) about reaches the limits.
+
+        Args:
+            base: the commands without the swing.
+            swing: what is made larger or smaller.
+            size: where to begin.
+            rounds: on how many robots each round is run: the mean of the belief, then some drawn from it.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(swing > 0, (self.limits.high - base) / swing, (self.limits.low - base) / swing)
+        most = np.maximum(np.where(np.abs(swing) > 1e-9, room, np.inf).min(axis=1), 0.0)
+        size = np.minimum(most, size)
+        robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
+        for k in rounds:
+            course = self.run(base + size[:, None] * swing, robots[:k])
+            worst = self._excess(course).reshape(len(base), k, -1).max(axis=1)
+            size = np.minimum(size * np.clip(FILLED / np.maximum(worst, 1e-3), 0.4, 2.5), most)
+        return size
+
+    def clear(self, command: Array) -> Array:
+        """A motion (periods, joints) drawn in towards home until its links keep clear of each other and of the ground."""
+        for _ in range(20):
+            if not self.guard.touches(command[::4]):
+                break
+            command = self.home + 0.9 * (command - self.home)
+        return command
+
+    def safe(self, stretches: Array) -> Array:
+        """Stretches (parts, periods, joints), with joints drawn in towards home until all robots drawn keep the limits."""
+        scale = np.ones((len(stretches), 1, len(self.home)))
+        for _ in range(40):
+            motions = self.home + scale * (stretches - self.home)
+            course = self.run(motions, self.what.robots)
+            worst = self._excess(course).reshape(len(stretches), CHECKED, -1).max(axis=1)
+            over = (worst > 1.0).any(axis=1)
+            if not over.any():
+                over = np.array([self.guard.touches(q) for q in course.q.reshape(len(stretches), -1, course.q.shape[-1])])
+            if not over.any():
+                return motions
+            scale *= np.clip(np.where(worst > 1.0, 0.99 / worst, 1.0), 0.5, 1.0)[:, None]
+            scale[over] *= 0.98  # and its other joints, as these may be what moves it
+        raise BadInput("the limits leave no room: no motion was found that all robots within the belief keep them with")

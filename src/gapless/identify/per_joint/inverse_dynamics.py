@@ -1,0 +1,153 @@
+"""What each joint felt along a measured trajectory: its inertia, and every torque but its drive's and friction's.
+
+Gravity, Coriolis forces and the pull of the other joints come from MuJoCo's inverse dynamics at the measured positions, so a
+joint can be simulated alone: (inertia + armature) a = drive - friction - load.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, fields, replace
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.logs import Log
+from gapless.robots import drive_signal
+from gapless.twin import Twin
+from gapless.worlds import VELOCITY_SPAN as SPAN
+
+NUDGE = 1e-4  # rad
+ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
+
+
+@dataclass(frozen=True)
+class Course:
+    """One log on an even grid, as each joint felt it."""
+
+    joints: tuple[str, ...]
+    period: float
+    """Of the grid, the log's own [s]."""
+    q: Array
+    """Measured positions. Shape of this and the next seven: (samples, joints)."""
+    dq: Array
+    """Velocities, estimated from the positions without lag."""
+    command: Array
+    """In force at each sample: a position for servos, a torque for torque drives."""
+    inertia: Array
+    """Of everything the joint moves, rotor left out [kg m2]."""
+    load: Array
+    """Torque that the drive has to overcome: gravity, coupling [Nm]."""
+    gravity: Array
+    """Gravity's part of the load, for joints that turn [Nm]."""
+    slope: Array
+    """How gravity's part grows with the joint's own angle [Nm/rad]: what is simulated need not be where it was measured."""
+    valid: NDArray[np.bool_]
+    """Samples to compare with: measured, not too far from a real sample."""
+    gain: Array
+    """Factor of the logged gain on the twin's nominal one, and 0 where the drive was off."""
+
+    def cut(self, seconds: float) -> Course:
+        """The beginning of it."""
+        n = max(20, int(seconds / self.period))
+        arrays = {f.name: getattr(self, f.name)[:n] for f in fields(self) if f.name not in ("joints", "period")}
+        return replace(self, **arrays)
+
+
+def course(twin: Twin, log: Log, end: float | None = None) -> Course:
+    """Line a log up with a twin; see `Course`."""
+    from scipy.signal import savgol_filter
+
+    clock = log["q"].time
+    rate = log.rate("q")
+    last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
+    count = int((last - clock[0]) * rate + 1e-6) + 1
+    if count < 20:
+        raise BadInput(f"{log.provenance.source or 'the log'}: {count} samples are too few to identify anything from")
+    grid = clock[0] + np.arange(count) / rate
+    measured = np.column_stack([log["q"].column(j) for j in twin.joints])
+    whole = np.isfinite(measured).all(axis=1)
+    if whole.sum() < 20:
+        raise BadInput(f"{log.provenance.source or 'the log'}: fewer than 20 samples have a position of every joint")
+    q = np.column_stack([np.interp(grid, clock[whole], c) for c in measured[whole].T])
+    near = np.searchsorted(clock[whole], grid).clip(1, whole.sum() - 1)
+    distance = np.minimum(np.abs(grid - clock[whole][near]), np.abs(grid - clock[whole][near - 1]))
+    length = min(max(7, round(SPAN * rate) // 2 * 2 + 1), (count - 1) // 2 * 2 - 1)
+    dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
+    inertia, load, gravity, slope = _felt(twin, q, dq, ddq)
+    return Course(
+        joints=twin.joints,
+        period=1 / rate,
+        q=q,
+        dq=dq,
+        command=_commands(twin, log, grid),
+        inertia=inertia,
+        load=load,
+        gravity=gravity,
+        slope=slope,
+        valid=distance < 2 / rate,
+        gain=_gains(twin, log, grid),
+    )
+
+
+def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array]:
+    """Inertia, load, gravity and gravity's slope of every joint; see `Course`. Shape of each: (samples, joints)."""
+    model = copy.copy(twin.model)
+    for field in (model.dof_damping, model.dof_frictionloss, model.jnt_stiffness):
+        field[:] = 0
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mujoco.MjData(model)
+    dofs, places = [d.dof for d in twin.drives], [d.qpos for d in twin.drives]
+    inertia, load, gravity, slope = (np.empty(q.shape) for _ in range(4))
+    full = np.zeros((model.nv, model.nv))
+    for k in range(len(q)):
+        data.qpos[places], data.qvel[dofs], data.qacc[dofs] = q[k], dq[k], ddq[k]
+        mujoco.mj_inverse(model, data)
+        mujoco.mj_fullM(model, data, full)
+        whole = full[dofs, dofs]
+        inertia[k] = whole - model.dof_armature[dofs]
+        load[k] = data.qfrc_inverse[dofs] - whole * ddq[k]
+        data.qvel[dofs] = data.qacc[dofs] = 0.0
+        mujoco.mj_inverse(model, data)
+        gravity[k] = data.qfrc_inverse[dofs]
+        for j, (dof, place) in enumerate(zip(dofs, places, strict=True)):
+            data.qpos[place] += NUDGE
+            mujoco.mj_inverse(model, data)
+            data.qpos[place] = q[k, j]
+            slope[k, j] = (data.qfrc_inverse[dof] - gravity[k, j]) / NUDGE
+    gravity[:, [j for j, d in enumerate(twin.drives) if model.jnt_type[d.joint] != mujoco.mjtJoint.mjJNT_HINGE]] = 0.0
+    return inertia, load, gravity, slope
+
+
+def _commands(twin: Twin, log: Log, grid: Array) -> Array:
+    out = np.empty((len(grid), len(twin.joints)))
+    for i, d in enumerate(twin.drives):
+        signal = f"{drive_signal(twin.model, d.actuator)}_cmd"
+        if signal == "dq_cmd":
+            raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
+        if signal not in log or d.name not in log[signal].columns:
+            raise BadInput(
+                f"{log.provenance.source or 'the log'}: no {signal} of {d.name}, which its drive in {twin.name} takes"
+            )
+        # a hair after the sample, so that a command with the same time stamp counts as sent
+        out[:, i] = log.at(signal, grid + 1e-6 / log.rate("q"))[:, log[signal].columns.index(d.name)]
+    return out
+
+
+def _gains(twin: Twin, log: Log, grid: Array) -> Array:
+    """Logged over nominal gain; 0 where the drive was off."""
+    out = np.ones((len(grid), len(twin.joints)))
+    names = {name: i for i, name in enumerate(twin.space.names)}
+    for i, joint in enumerate(twin.joints):
+        column = names.get(f"gains.kp/{joint}")
+        logged = log.meta.get("kp")
+        if column is not None and isinstance(logged, int | float):
+            out[:, i] = logged / twin.space.nominal[column]
+        if "kp" in log and joint in log["kp"].columns and column is not None:
+            out[:, i] = log.at("kp", grid)[:, log["kp"].columns.index(joint)] / twin.space.nominal[column]
+        if "enabled" in log and joint in log["enabled"].columns:
+            out[:, i] *= log.at("enabled", grid)[:, log["enabled"].columns.index(joint)] > 0.5
+    return out

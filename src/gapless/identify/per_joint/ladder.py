@@ -1,0 +1,330 @@
+"""The ladder: which friction and motor model does an actuator need? Climbed as long as held-out error truly falls."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.identify.per_joint.kernel import PLACE, Data, without
+from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
+from gapless.robots import is_dc_motor, is_position_servo
+from gapless.twin import Backlash, Flex, Mechanism, Motor, Twin
+
+RUNGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("drive: gains or motor, armature, delay", ("kp", "kd", "armature", "delay", "strength", "kt", "resistance", "offset")),
+    ("+ viscous and Coulomb friction", ("viscous", "coulomb")),
+    ("+ friction with load", ("load", "load2")),
+    ("+ friction with angle", ("angle", "angle2")),
+    ("+ Stribeck friction", ("stribeck", "stribeck_speed")),
+    ("+ torque limit", ("limit",)),
+    ("+ torque-speed line", ("no_load_speed", "limit")),
+    ("+ backlash", ("play",)),
+    ("+ flex between motor and link", ("stiffness", "flex_damping")),
+)
+DRIVE, PLAIN = RUNGS[:2]
+OWN = "+ each joint its own numbers"
+LEAST = 0.05  # share of the squared error that a rung must take away to be worth its parameters
+PLAYS = (0.005, 0.03)  # rad: where to begin with backlash, since none has no slope
+NO_PLAY = 0.002  # rad: twice what is no news
+SOFT = (0.7, 1.4)  # times kp: where to begin with a spring in a joint, since from stiff ones a fit rarely comes back
+STRUCTURE = (
+    0.25  # the same of a rung that puts something new into the model, which coupling that a joint alone misses can imitate
+)
+OUTLIER = 4.0  # times the median error of a block
+FEW_LOGS = 12  # fewer differ too much from each other for one half to speak for the other
+
+
+Tick = Callable[[str], object]
+Remember = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]
+"""A name and how to compute something: computed, or what was computed under that name before."""
+
+
+def quiet(_: str) -> None:
+    """Say nothing."""
+
+
+def forget(_: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Compute everything anew."""
+    return compute()
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of the ladder."""
+
+    name: str
+    heldout: float
+    """Root mean square error on what was held out, mean over joints [rad]."""
+    gain: float
+    """By how much it lowers the held-out squared error, as a share."""
+    error: float
+    """Standard error of that gain."""
+    climbed: bool
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where the ladder stands."""
+
+    problems: list[Problem]
+    """Less the blocks that no model fits."""
+    teams: list[list[int]]
+    """Numbers of the joints that share their values."""
+    chosen: tuple[str, ...]
+    """What is needed, by the names of `identify.joint`."""
+    rungs: list[Rung]
+    where: list[list[Array]]
+    """Scaled vectors to go on from, by team, over its problems' space."""
+    errors: list[Array]
+    """Held-out squared error by joint and block."""
+    stopped: bool = False
+    """By Ctrl-C, before all rungs were tried."""
+
+    def team(self, t: int) -> Team:
+        return [self.problems[i] for i in self.teams[t]]
+
+
+def climb(problems: Sequence[Problem], teams: Sequence[list[int]], tick: Tick = quiet, remember: Remember = forget) -> Climb:
+    """Drive and plain friction first, of each actuator type; then each joint's own where that helps; then the best rung first.
+
+    A rung is climbed if it lowers held-out error truly: by more than its standard error, and by 5 %. Two halves of the logs are
+    each predicted by a fit to the other. Ctrl-C keeps what was climbed so far.
+    """
+    problems, teams = list(problems), list(teams)
+    kept = fold(problems[0].data)
+    before = [p.errors(p.base) for p in problems]
+    begin = [starts([problems[i] for i in t]) for t in teams]
+    now = Climb(problems, teams, (), [Rung("as given", _rms(before), 0.0, 0.0, True)], begin, before)
+    waiting = [r for r in RUNGS if any(p.free(r[1]) for p in problems)]
+    try:
+        for first in (DRIVE, PLAIN, None, PLAIN):  # None: each joint its own, after which friction may show that it is needed
+            if first is None:
+                now = _own(now, kept, tick, remember)
+            elif first in waiting:
+                now, _ = _best_of(now, [first], kept, tick, remember)
+                waiting = [w for w in waiting if not set(w[1]) <= set(now.chosen)]
+        waiting = [w for w in waiting if w != PLAIN]
+        now = _sound(now, kept, remember)
+        plain = now.chosen
+        chances = len(waiting)  # rungs that are given up on the way have had theirs
+        while waiting:
+            now, waiting = _best_of(now, waiting, kept, tick, remember, chances)
+        if now.chosen != plain:
+            now = _own(now, kept, tick, remember)
+        now = _stated(now, kept, remember)
+    except KeyboardInterrupt:
+        if not now.chosen:
+            raise
+        return replace(now, stopped=True)
+    return now
+
+
+def _best_of(
+    now: Climb,
+    waiting: Sequence[tuple[str, tuple[str, ...]]],
+    kept: NDArray[np.bool_],
+    tick: Tick,
+    remember: Remember,
+    chances: int = 1,
+) -> tuple[Climb, list[tuple[str, tuple[str, ...]]]]:
+    """Try rungs, climb the best if it truly helps; what is still worth trying then, which is nothing if none helped.
+
+    chances: how many rungs were tried in all, of which the best may be good by luck.
+    """
+    tried = []
+    for name, extra in waiting:
+        begin = [
+            at + (_pushed(now.problems[t[0]], at[0], extra) if now.chosen else [])
+            for t, at in zip(now.teams, now.where, strict=True)
+        ]
+        found, after = _tried(now, now.teams, now.chosen + extra, kept, begin, f"{name} on {len(now.chosen)}", remember)
+        tried.append((gain_of(now.errors, after), name, extra, found, after))
+        tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
+    tried.sort(key=lambda t: -t[0][0])
+    luck = max(1.0, _luck(chances))
+    good = [t for t in tried if t[0][0] > max(luck * t[0][1], _least(t[2])) and _there(now, t[3], t[2])]
+    if now.chosen and not good:
+        return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
+    # without the drive's own numbers no other rung can show what it is worth
+    (gain, error), name, extra, found, after = good[0] if good else tried[0]
+    rungs = [*now.rungs, Rung(name, _rms(after), gain, error, True)]
+    hopeless = {n for (g, e), n, _, _, _ in tried if g + e < 0}
+    left = [w for w in waiting if not set(w[1]) <= {*now.chosen, *extra} and w[0] not in hopeless]
+    return replace(now, chosen=now.chosen + extra, rungs=rungs, where=found, errors=after), left
+
+
+def _luck(chances: int) -> float:
+    """The largest of some errors, in standard errors."""
+    return float(np.sqrt(2 * np.log(max(chances, 1))))
+
+
+def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) -> Climb:
+    """Joints of one type fitted each by itself; they stay apart where held-out error says so."""
+    teams: list[list[int]] = []
+    where: list[list[Array]] = []
+    errors, freed = list(now.errors), False
+    tested = list(now.errors)
+    by_luck = max(1.0, _luck(sum(len(t) > 1 for t in now.teams)))
+    for team, at in zip(now.teams, now.where, strict=True):
+        single = [[i] for i in team]
+        begin = [[*at, *starts([now.problems[i]])[1:]] for i in team]
+        found, after = (
+            _tried(now, single, now.chosen, kept, begin, f"own {len(now.chosen)}", remember)
+            if len(team) > 1
+            else ([at], now.errors)
+        )
+        gain, error = gain_of([now.errors[i] for i in team], [after[i] for i in team])
+        luck = _luck(max(len(team), 2))
+        each = [gain_of([now.errors[i]], [after[i]]) for i in team]
+        # all of them gain a little, or one of them much
+        apart = len(team) > 1 and (gain > max(by_luck * error, LEAST) or any(g > max(luck * e, 4 * LEAST) for g, e in each))
+        teams += single if apart else [team]
+        where += found if apart else [at]
+        freed |= apart
+        for i in team:
+            tested[i] = after[i]
+            errors[i] = after[i] if apart else errors[i]
+    if all(len(t) == 1 for t in now.teams):
+        return now
+    tick(f"each joint its own numbers: held-out {np.degrees(_rms(tested)):.3f} deg")
+    rung = Rung(OWN, _rms(errors if freed else tested), *gain_of(now.errors, errors if freed else tested), freed)
+    return replace(now, teams=teams, where=where, errors=errors, rungs=[*now.rungs, rung])
+
+
+def _sound(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
+    """Leave out the blocks that stay far off after plain friction: blocked, slipped or broken."""
+    bad = [outliers(e) for e in now.errors]
+    if not any(b.any() for b in bad):
+        return now
+    problems = [replace(p, data=without(p.data, ~b)) for p, b in zip(now.problems, bad, strict=True)]
+    now = replace(now, problems=problems)
+    where, errors = _tried(now, now.teams, now.chosen, kept, now.where, "less what no model fits", remember)
+    rung = Rung("  less what no model fits", _rms(errors), 0.0, 0.0, True)
+    return replace(now, where=where, errors=errors, rungs=[*now.rungs, rung])
+
+
+def _stated(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
+    """Keep the damping gain that the model states if viscous friction does as well: mostly only their sum is seen."""
+    if not {"kd", "viscous"} <= set(now.chosen) or not all(p.data.servo and p.free(("kd",)) for p in now.problems):
+        return now
+    less = tuple(q for q in now.chosen if q != "kd")
+    where, errors = _tried(now, now.teams, less, kept, now.where, "damping as stated", remember)
+    gain, error = gain_of(now.errors, errors)
+    rung = Rung("  damping gain as stated", _rms(errors), gain, error, gain > -max(error, LEAST / 2))
+    if not rung.climbed:
+        return replace(now, rungs=[*now.rungs, rung])
+    return replace(now, chosen=less, where=where, errors=errors, rungs=[*now.rungs, rung])
+
+
+def _tried(
+    now: Climb,
+    teams: Sequence[Sequence[int]],
+    quantities: tuple[str, ...],
+    kept: NDArray[np.bool_],
+    begin: Sequence[list[Array]],
+    name: str,
+    remember: Remember,
+) -> tuple[list[list[Array]], list[Array]]:
+    """Fits to everything, a scaled vector by team; squared errors by joint and block from a fit to the half that lacks it."""
+    found, errors = [], list(now.errors)
+    for team, at in zip(teams, begin, strict=True):
+        members = [now.problems[i] for i in team]
+
+        def fitted(members: Team = members, at: list[Array] = at) -> dict[str, Any]:
+            full = solve(members, quantities, np.ones_like(kept), at).x
+            first, second = (solve(members, quantities, half, [full]).x for half in (kept, ~kept))
+            out = [np.where(kept, errors_at(p, second, quantities), errors_at(p, first, quantities)).tolist() for p in members]
+            return {"x": full.tolist(), "errors": out}
+
+        done = remember(f"{name} of {', '.join(p.joint for p in members)}", fitted)
+        found.append([np.array(done["x"], float)])
+        for i, e in zip(team, done["errors"], strict=True):
+            errors[i] = np.array(e, float)
+    return found, errors
+
+
+def _pushed(p: Problem, full: Array, extra: tuple[str, ...]) -> list[Array]:
+    """Starts away from where the new quantities have no effect, since friction that is not there has no slope to follow."""
+    if "play" in extra:
+        return [p.put(full, {"play": width}) for width in PLAYS]
+    if "stiffness" in extra:
+        kp = p.at_scaled(full, ("kp",))[PLACE["kp"]]
+        return [p.put(full, {"stiffness": share * kp}) for share in SOFT]
+    out = full.copy()
+    out[p.free(extra)] += 0.5
+    return [out]
+
+
+def _there(now: Climb, found: Sequence[list[Array]], extra: tuple[str, ...]) -> bool:
+    """Whether what was found is more than nothing: a play within its tolerance is none."""
+    if "play" not in extra:
+        return True
+    widths = [now.problems[t[0]].at_scaled(x[0], extra)[PLACE["play"]] for t, x in zip(now.teams, found, strict=True)]
+    return bool(max(widths) > NO_PLAY)
+
+
+def _least(extra: tuple[str, ...]) -> float:
+    return STRUCTURE if set(extra) & {"no_load_speed", "play", "stiffness"} else LEAST
+
+
+def outliers(errors: Array) -> NDArray[np.bool_]:
+    """Blocks whose error is far above the usual; none where more than a third are, as then the model is to blame."""
+    size = np.sqrt(errors)
+    bad = np.nan_to_num(size) > OUTLIER * np.nanmedian(size)
+    return bad if bad.mean() < 1 / 3 else np.zeros(len(bad), dtype=bool)
+
+
+def fold(data: Data) -> NDArray[np.bool_]:
+    """Blocks of the first half; the other is every other log, or every other measured block of a few logs."""
+    logs = len(data.logs) - 1
+    count = int(data.block[-1]) + 1
+    if logs < FEW_LOGS:
+        measured = np.bincount(data.block, weights=data.valid) > 0.1 * np.bincount(data.block)
+        return np.asarray(np.cumsum(measured) % 2 == 1)
+    log_of = np.searchsorted(data.block[data.logs[:-1]], np.arange(count), side="right") - 1
+    return np.asarray(log_of % 2 == 0)
+
+
+def structures(twin: Twin, courses: Sequence[Course]) -> dict[str, Mechanism]:
+    """Mechanisms that a twin of servos may turn out to need, by the quantity that asks for them, where it can have them."""
+    if not all(is_position_servo(twin.model, d.actuator) and not is_dc_motor(twin.model, d.actuator) for d in twin.drives):
+        return {}
+    fastest = max(float(np.abs(c.dq).max()) for c in courses)
+    out: dict[str, Mechanism] = {}
+    for quantity, mechanism in (
+        ("no_load_speed", Motor(no_load_speed=2 * fastest)),
+        ("play", Backlash()),
+        ("stiffness", Flex(stiffness=_stiff(twin))),
+    ):
+        if any(type(m) is type(mechanism) and m != Motor() for m in twin.mechanisms):
+            continue
+        with contextlib.suppress(BadInput):  # joints that cannot be parted, drives without a torque limit
+            twin.plus(mechanism)
+            out[quantity] = mechanism
+    return out
+
+
+def _stiff(twin: Twin) -> float:
+    """A spring as stiff as the gains, and soft enough for the time step; parameters are scaled about it [Nm/rad]."""
+    kp = [float(twin.model.actuator_gainprm[d.actuator, 0]) for d in twin.drives]
+    free = [0.1 / twin.model.opt.timestep**2 / max(float(twin.model.dof_invweight0[d.dof]), 1e-9) for d in twin.drives]
+    return float(min(np.median(kp), *free))
+
+
+def _rms(errors: Sequence[Array]) -> float:
+    return float(np.mean([np.sqrt(np.nanmean(e)) for e in errors]))
+
+
+def gain_of(before: Sequence[Array], after: Sequence[Array]) -> tuple[float, float]:
+    """Relative fall of the held-out squared error, and its standard error over blocks; mean over joints."""
+    falls = np.stack([(b - a) / np.nanmean(b) for b, a in zip(before, after, strict=True)])
+    fall = np.nanmean(falls[:, np.isfinite(falls).any(axis=0)], axis=0)
+    return float(fall.mean()), float(fall.std() / np.sqrt(max(len(fall), 1)))

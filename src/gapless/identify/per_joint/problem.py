@@ -1,0 +1,282 @@
+"""Joints fitted alone, along the measured trajectory: one by one, or as a team that shares its values."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.identify.least_squares import least_squares, slopes
+from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, residuals
+from gapless.identify.uncertainty import Part
+from gapless.robots import is_position_servo
+from gapless.twin import Parameter, Space, Twin
+
+ROBUST = 1.5  # times the median error: beyond it errors count less than their square
+NATURAL = (10.0, 20.0, 40.0)  # rad/s: how fast a servo may be when its gain is not to be trusted
+DELAY = "latency.action"
+DRIVING = ("gains.", "motor.", "friction.", "armature.")
+AS_GOOD = 0.02  # share of the squared error by which a fit from another start may be worse and still be as good
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One joint's fit: its samples, and the twin's parameters that it is about."""
+
+    joint: str
+    data: Data
+    space: Space
+    """The joint's own parameters among the twin's."""
+    base: Array
+    """Vector of the simulation where nothing is fitted. Shape: (quantities,)."""
+
+    def free(self, quantities: Sequence[str]) -> list[int]:
+        """Places in `space` of the quantities that this joint has."""
+        names = dict.fromkeys(_name(q, self.joint) for q in quantities)
+        return [self.space.names.index(n) for n in names if n in self.space.names]
+
+    def vectors(self, scaled: Array, free: list[int]) -> Array:
+        """Vectors of the simulation for scaled values of some parameters. Shape: (k, quantities)."""
+        full = np.zeros((len(scaled), len(self.space)))
+        full[:, free] = scaled
+        values = self.space.clip(self.space.from_scaled(full))
+        out = np.tile(self.base, (len(scaled), 1))
+        for i in free:
+            out[:, PLACE[_quantity(self.space.names[i])]] = values[:, i]
+        return out
+
+    def at_scaled(self, full: Array, quantities: Sequence[str]) -> Array:
+        """The simulation's vector at a scaled vector over `space`, all but some quantities left as they are."""
+        free = self.free(quantities)
+        return self.vectors(full[free][None], free)[0]
+
+    def put(self, scaled: Array, values: Mapping[str, float]) -> Array:
+        """A scaled vector over `space` with some quantities set to values, within their bounds."""
+        full = self.space.from_scaled(scaled)
+        for quantity, value in values.items():
+            full[self.free((quantity,))] = value
+        return self.space.to_scaled(self.space.clip(full))
+
+    def at(self, quantity: str, value: float) -> Problem:
+        """The same problem with a quantity held at a value."""
+        base = self.base.copy()
+        base[PLACE[quantity]] = value
+        return replace(self, base=base)
+
+    def errors(self, vector: Array) -> Array:
+        """Squared error by block, NaN where a block has no valid samples. Shape: (blocks,)."""
+        square = residuals(self.data, vector[None])[0] ** 2
+        total = np.bincount(self.data.block, weights=square)
+        count = np.bincount(self.data.block, weights=self.data.valid)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def problem(
+    twin: Twin, joint: str, data: Data, known: Mapping[str, float] | None = None, more: Sequence[Parameter] = ()
+) -> Problem:
+    """The fit of one joint of a twin, with parameters that it may get besides its own; what is known keeps its value."""
+    known = known or {}
+    base = np.zeros(len(QUANTITIES))
+    base[PLACE["stribeck_speed"]], base[PLACE["limit"]], base[PLACE["strength"]] = 0.1, 1e9, 1.0
+    # a servo's strength and gain are one number, as are a stated gain and its motor's constant; a torque drive has no gain
+    electric = f"motor.kt/{joint}" in twin.space.names
+    fixed = {"kp", "kd", "strength", "limit", "voltage"} if electric else {"strength"} if data.servo else {"kp", "kd"}
+    mine = next(d for d in twin.drives if d.name == joint)
+    several = np.count_nonzero(twin.model.dof_treeid == twin.model.dof_treeid[mine.dof]) > 1
+    if several or (data.servo and not electric):
+        # it moves the load of the other joints too, which a joint alone does not see; and a stiff servo hardly shows it
+        fixed.add("offset")
+    own = []
+    there = {p.name: p for p in twin.space.parameters}
+    offered = {p.name: p for p in more} | there
+    loose = offered.get(f"flex.damping/{joint}")
+    if loose is not None:  # more than critical damping makes a spring a rigid joint, and a soft one at that
+        rotor, link = base[PLACE["armature"]] + 1e-4, float(np.median(data.inertia))
+        critical = 2 * np.sqrt(offered[f"flex.stiffness/{joint}"].nominal * rotor * link / (rotor + link))
+        offered[loose.name] = replace(loose, high=max(float(critical), loose.nominal))
+    for quantity in QUANTITIES:
+        name = _name(quantity, joint)
+        if name in there:
+            base[PLACE[quantity]] = known.get(name, there[name].nominal)
+        if name in offered and quantity not in fixed and name not in known:
+            own.append(offered[name])
+    return Problem(joint, data, Space(tuple(own)), base)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where the fit of a team, joints that share their values, ended."""
+
+    x: Array
+    """Scaled, over the space of each of its problems."""
+    free: list[int]
+    """Places in it that were fitted."""
+    cost: float
+    residual: Array
+    """Joint after joint, in units of the usual error of each."""
+    slopes: Callable[[], Array]
+    """Of the residuals with respect to what was fitted, scaled. Shape: (residuals, parameters)."""
+    rivals: list[Array]
+    """Where other starts ended that are as good, over what was fitted."""
+
+
+Team = Sequence[Problem]
+"""Problems of joints with the same drive in the model, that share their values; often just one."""
+
+
+def solve(
+    team: Team, quantities: Sequence[str], keep: NDArray[np.bool_], starts: Sequence[Array], iterations: int = 20
+) -> Found:
+    """The best fit over several starts (scaled vectors over the problems' space), to the samples of the blocks in `keep`."""
+    one = team[0]
+    free = one.free(quantities)
+    low, high = one.space.to_scaled(one.space.low)[free], one.space.to_scaled(one.space.high)[free]
+    sizes = [_usual(p, keep, [p.vectors(start[free][None], free) for start in starts]) for p in team]
+    weights = [keep[p.data.block] / size for p, size in zip(team, sizes, strict=True)]
+
+    def residual(scaled: Array) -> Array:
+        each = zip(team, sizes, weights, strict=True)
+        parts = [soft(residuals(p.data, p.vectors(scaled, free)), size) * weight for p, size, weight in each]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    found = [least_squares(residual, start[free], low, high, iterations=iterations) for start in starts]
+    good = [s for s in found if s.cost <= (1 + AS_GOOD) * min(s.cost for s in found)]
+    best = good[0]  # of starts as good as each other the first, since the prior holds a fit near where it began
+    full = np.zeros(len(one.space))
+    full[free] = best.x
+    rivals = [s.x for s in good[1:]]
+    return Found(full, free, best.cost, best.residual, lambda: slopes(residual, best.x, low, high), rivals)
+
+
+def _usual(p: Problem, keep: NDArray[np.bool_], vectors: Sequence[Array]) -> float:
+    """The error beyond which errors count less than their square, from the best of several vectors [rad]."""
+    use = p.data.valid & keep[p.data.block]
+    errors = [np.abs(residuals(p.data, v)[0, use]) for v in vectors]
+    return ROBUST * min(float(np.median(e)) if len(e) else 0.0 for e in errors) + 1e-9
+
+
+def alike(twin: Twin, known: Mapping[str, float] | None = None) -> list[list[int]]:
+    """Numbers of the joints to which the model gives the same drive: one actuator type, as far as it can tell."""
+    out: dict[tuple[object, ...], list[int]] = {}
+    for i, d in enumerate(twin.drives):
+        kind = [
+            (p.quantity, p.nominal, p.low, p.high, (known or {}).get(p.name))
+            for p in twin.space.parameters
+            if p.name == f"{p.quantity}/{d.name}" and p.quantity.startswith(DRIVING)
+        ]
+        out.setdefault((is_position_servo(twin.model, d.actuator), *kind), []).append(i)
+    return list(out.values())
+
+
+def soft(error: Array, size: float) -> Array:
+    """Errors whose squares grow like the error itself beyond `size`, so that few large ones do not rule (pseudo-Huber)."""
+    root = np.sqrt(1 + (error / size) ** 2)
+    return np.asarray(error * np.sqrt(2 / (1 + root)))
+
+
+def starts(team: Team) -> list[Array]:
+    """Where to begin: the nominal model, and servos of several speeds where the gain may be far off."""
+    p = team[0]
+    out = [np.zeros(len(p.space))]
+    kp, kd = (_name(q, p.joint) for q in ("kp", "kd"))
+    if p.data.servo and kp in p.space.names:
+        mass = float(np.median([np.median(t.data.inertia) for t in team])) + p.base[PLACE["armature"]]
+        for speed in NATURAL:
+            values = p.space.nominal.copy()
+            values[p.space.names.index(kp)] = mass * speed**2
+            values[p.space.names.index(kd)] = 1.2 * mass * speed
+            out.append(p.space.to_scaled(p.space.clip(values)))
+    for kt in (0.3, 0.6) if f"motor.kt/{p.joint}" in p.space.names else ():
+        values = p.space.nominal.copy()
+        values[p.space.names.index(f"motor.kt/{p.joint}")] *= kt
+        out.append(p.space.to_scaled(p.space.clip(values)))
+    return out
+
+
+def errors_at(p: Problem, full: Array, quantities: Sequence[str]) -> Array:
+    """Squared error by block at a scaled vector over the problem's space, of which only some quantities are fitted."""
+    return p.errors(p.at_scaled(full, quantities))
+
+
+def _name(quantity: str, joint: str) -> str:
+    name = QUANTITIES[quantity]
+    return name if quantity == "delay" else f"{name}/{joint}"
+
+
+def _quantity(name: str) -> str:
+    return next(q for q, full in QUANTITIES.items() if name == full or name.startswith(full + "/"))
+
+
+def settle(
+    twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: NDArray[np.bool_], begin: Sequence[list[Array]]
+) -> tuple[Array, list[Part]]:
+    """Values over the twin's space, with one delay for all joints, and the end of each team's fit, to the blocks in `keep`."""
+    own = [solve(team, chosen, keep, at, iterations=8) for team, at in zip(teams, begin, strict=True)]
+    parts = [
+        Part(labels(team, f.free, twin), f.residual, f.slopes(), np.concatenate([p.data.block for p in team]), 1)
+        for team, f in zip(teams, own, strict=True)
+    ]
+    values = _joined(twin, teams, own, parts)
+    if "delay" in chosen and DELAY in twin.space.names:
+        # joints share one delay: with that settled, the rest of each is fitted again from where it was
+        delay = values[twin.space.names.index(DELAY)]
+        rest = tuple(q for q in chosen if q != "delay")
+        held = [[p.at("delay", float(delay)) for p in team] for team in teams]
+        again = [solve(team, rest, keep, [f.x], iterations=5) for team, f in zip(held, own, strict=True)]
+        values = _joined(twin, teams, again, parts)
+        values[twin.space.names.index(DELAY)] = delay
+    return values, parts
+
+
+def _joined(twin: Twin, teams: Sequence[Team], found: Sequence[Found], parts: Sequence[Part]) -> Array:
+    """All joints' values as one vector; a delay that they share is their mean, weighted by how sharply each sees it."""
+    values = twin.space.nominal.copy()
+    seen: dict[str, list[tuple[float, float]]] = {}
+    for team, f, part in zip(teams, found, parts, strict=True):
+        noise = max(float(part.residual @ part.residual), 1e-12)
+        for p in team:
+            fitted = p.space.clip(p.space.from_scaled(f.x))
+            for i, label in zip(f.free, labels(team, f.free, twin), strict=True):
+                slope = part.jacobian[:, part.names.index(label)]
+                seen.setdefault(p.space.names[i], []).append((float(fitted[i]), float(slope @ slope) / noise + 1e-300))
+    for name, pairs in seen.items():
+        weights = np.array([w for _, w in pairs])
+        values[twin.space.names.index(name)] = float(np.array([v for v, _ in pairs]) @ weights / weights.sum())
+    return values
+
+
+def labels(team: Team, free: Sequence[int], twin: Twin) -> tuple[str, ...]:
+    """Names of what a team shares, in the order of its problems' space."""
+    names = [team[0].space.names[i] for i in free]
+    which = label([p.joint for p in team], twin.joints)
+    return tuple(f"{n.partition('/')[0]}/{which}" if "/" in n else n for n in names)
+
+
+def label(joints: Sequence[str], among: Sequence[str]) -> str:
+    """Several joints in a word: a pattern that matches them and no other, if there is one."""
+    start, end = _common(joints), _common([j[::-1] for j in joints])[::-1]
+    patterns = [p for p in ("*", f"*{end}", f"{start}*") if set(fnmatch.filter(among, p)) == set(joints)]
+    return joints[0] if len(joints) == 1 else patterns[0] if patterns else "+".join(joints)
+
+
+def _common(words: Sequence[str]) -> str:
+    """How all of the words begin."""
+    return "".join(c[0] for c in takewhile(lambda c: len(set(c)) == 1, zip(*words, strict=False)))
+
+
+def shared(twin: Twin, teams: Sequence[Team], quantities: Sequence[str]) -> Space:
+    """What is fitted, over the twin's parameters: joints of a team share theirs."""
+    space, names = twin.space, set()
+    for team in teams:
+        free = team[0].free(quantities)
+        for i, label in zip(free, labels(team, free, twin), strict=True):
+            members = [p.space.names[i] for p in team]
+            if label not in members:
+                space = space.join(label, members)
+            names.add(label)
+    return Space(tuple(p for p in space.parameters if p.name in names), space.fixed)

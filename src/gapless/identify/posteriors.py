@@ -1,0 +1,474 @@
+"""The posterior of a fit as particles: its Gaussian weighted by the logs' likelihood, or learnt from simulations by a network.
+
+    drawn = particles(found, logs, 1000, np.random.default_rng(0))
+    drawn = posterior(found, logs, 2000, np.random.default_rng(0))  # neural posterior estimation; needs sbi
+    Worlds(found.twin, 64, drawn.belief)
+
+Both hold windows of the logs against the full model. Errors count as independent once divided by their size, by how long they
+last, and by how much more the windows disagree about the parameters than such errors would make them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.identify.fitting import Fit
+from gapless.identify.full_model import window_objective as coupled
+from gapless.identify.full_model.standing import SIGNALS
+from gapless.identify.least_squares import slopes
+from gapless.identify.per_joint.ladder import Tick, quiet
+from gapless.identify.uncertainty import FINEST, PRIOR, _lasting
+from gapless.logs import Log
+from gapless.twin import Particles
+
+WINDOWS = 60  # of the logs, evenly spread: as many as the fit takes
+WORLDS = 2000  # simulated together: a few hundred MB of a robot of twelve joints
+ROUNDS = 4  # of importance sampling, each from a Gaussian that the one before improved
+TAILS = 1.5  # over the root of the number of parameters: added to variances, so that draws reach all that counts
+GOOD = 0.8  # times as many particles count as would if the posterior were a Gaussian: no other Gaussian will do much better
+SANE = 0.2  # share of the particles that must count
+FAR = 6.0  # standard deviations: a bound this far off cuts nothing
+SWEEPS = 300  # of Gibbs sampling, enough where correlations are 0.99
+LEAST = 100  # simulations, and ten times the parameters: fewer do not show any posterior
+PILOT = 0.2  # share of the simulations that shows where the others are worth while
+WIDE = 3.0  # times the posterior's width: the network must see more than what it is to tell apart
+COPIES = 3  # of each simulation, with noise of its own, which costs nothing
+STRANGE = 0.001  # share of the simulations that are farther out than the logs: with fewer, none was like them
+HIDDEN, TRANSFORMS = 32, 3  # units and layers of the network: more learn a posterior of 60 parameters no better
+EPOCHS = 150  # at most: by then every posterior that was tried had been learnt
+STEPS = 10  # of the Markov chains at bounds, times the parameters
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Particles, and what speaks against them."""
+
+    belief: Particles
+    """Over the parameters that were fitted."""
+    effective: float
+    """How many particles of equal weight are worth as much."""
+    warnings: list[str]
+
+
+def particles(
+    found: Fit,
+    logs: Sequence[Log],
+    n: int,
+    rng: np.random.Generator,
+    tick: Tick = quiet,
+    signals: tuple[str, ...] = ("q",),
+) -> Drawn:
+    """Weight draws from a Gaussian about the fit by the likelihood of the logs in the full model.
+
+    Args:
+        found: the fit.
+        logs: what it was fitted to.
+        n: particles, each a simulation of the logs' windows in up to four rounds.
+        rng: same seed, same particles.
+        tick: told what is being done.
+        signals: what the full model was fitted to; a floating base's own signals are always among it.
+    """
+    _enough(n, found)
+    tick("particles: slopes in the full model")
+    return _drawn(found, rng, *weighted(problem(*_objective(found, logs, signals)), n, rng, tick))
+
+
+def posterior(
+    found: Fit,
+    logs: Sequence[Log],
+    simulations: int,
+    rng: np.random.Generator,
+    tick: Tick = quiet,
+    n: int = 1000,
+    signals: tuple[str, ...] = ("q",),
+) -> Drawn:
+    """Learn the posterior from simulations of the logs' windows: neural posterior estimation (Papamakarios and Murray 2016).
+
+    Args:
+        found: the fit.
+        logs: what it was fitted to.
+        simulations: of the logs' windows; a few thousand.
+        rng: same seed, same particles.
+        tick: told what is being done.
+        n: particles to draw from what was learnt.
+        signals: what the full model was fitted to; a floating base's own signals are always among it.
+    """
+    k = len(found.belief.space)
+    if simulations < max(LEAST, 10 * k):
+        raise BadInput(f"a posterior of {k} parameters needs at least {max(LEAST, 10 * k)} simulations, not {simulations}")
+    _enough(n, found)
+    sbi()
+    tick("posterior: slopes in the full model")
+    return _drawn(found, rng, *learnt(problem(*_objective(found, logs, signals)), simulations, n, rng, tick))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Independent errors of size 1 as a function of scaled parameters, and their slopes at the fit."""
+
+    errors: Callable[[Array], Array]
+    """(vectors, parameters) to (vectors, residuals)."""
+    start: Array
+    low: Array
+    high: Array
+    residual: Array
+    """At the start."""
+    jacobian: Array
+    """There. Shape: (residuals, parameters)."""
+    batch: int
+    """Vectors that are simulated together."""
+
+    def over(self, x: Array, reduced: Callable[[Array], Array], tick: Tick = quiet, words: str = "") -> Array:
+        """Something about the errors at each of many vectors of parameters."""
+        out = []
+        for first in range(0, len(x), self.batch):
+            tick(f"{words}: {first} of {len(x)} simulated")
+            out.append(reduced(self.errors(x[first : first + self.batch])))
+        return np.concatenate(out)
+
+    def log_density(self, x: Array, tick: Tick = quiet, words: str = "") -> Array:
+        """Of the posterior, up to a constant: the errors, and a prior about the model as given that is as weak as the fit's."""
+        return -0.5 * (self.over(x, lambda e: (e**2).sum(axis=1), tick, words) + (x**2).sum(axis=1) / PRIOR**2)
+
+    def gaussian(self) -> tuple[Array, Array]:
+        """Centre and covariance of the posterior if errors were linear; the centre is less far off where they are not."""
+        covariance = np.linalg.inv(self.jacobian.T @ self.jacobian + np.eye(len(self.start)) / PRIOR**2)
+        step = -covariance @ (self.jacobian.T @ self.residual + self.start / PRIOR**2)
+        tried = self.start + np.outer([1.0, 0.5, 0.25, 0.0], step)
+        best = int(np.argmax(self.log_density(np.clip(tried, self.low, self.high))))
+        return tried[best], (covariance + covariance.T) / 2
+
+
+def problem(objective: coupled.Objective, start: Array) -> Problem:
+    """An objective's errors made independent and of size 1; what it has besides parameters is integrated out.
+
+    Zeros of single logs and starts of windows move errors nearly in proportion, so that what they can explain, given how large
+    they may be, is taken out of all errors: exact for a linear Gaussian model.
+    """
+    k, columns = len(objective.space), len(objective.size)
+    lengths = [e.shape[2] * columns for e in objective.data.errors(objective.base[None]) for _ in range(e.shape[1])]
+    window = np.repeat(np.arange(len(lengths)), lengths)
+    every, residual = slopes(objective, start, *objective.bounds, objective.coloured), objective(start[None])[0]
+    own, others = every[:, :k], every[:, k:]
+    if others.size:
+        others = others * objective.prior[k:]
+        scale = _scale(residual, own, window, columns)
+        start, residual = _settled(objective, start, others / scale[:, None], residual / scale)
+    scale = _scale(residual, own, window, columns)
+    along, size, _ = np.linalg.svd(others / scale[:, None], full_matrices=False)
+    share = 1 - 1 / np.sqrt(1 + size**2)
+
+    def without(e: Array) -> Array:
+        return np.asarray(e - (e @ along * share) @ along.T)
+
+    def errors(x: Array) -> Array:
+        return without(objective(np.column_stack([x, np.tile(start[k:], (len(x), 1))])) / scale)
+
+    low, high = (b[:k] for b in objective.bounds)
+    batch = max(1, WORLDS // len(lengths))
+    return Problem(errors, start[:k], low, high, without(residual[None] / scale)[0], without(own.T / scale).T, batch)
+
+
+def _settled(objective: coupled.Objective, start: Array, others: Array, residual: Array) -> tuple[Array, Array]:
+    """Zeros and starts of windows one Gauss-Newton step on, as a fit does not tell all of them, if that helps; residuals."""
+    step = np.linalg.solve(others.T @ others + np.eye(others.shape[1]), -others.T @ residual)
+    moved = start.copy()
+    moved[-len(step) :] += step * objective.prior[-len(step) :]
+    tried = np.stack([start, np.clip(moved, *objective.bounds)])
+    residuals = objective(tried)
+    best = int(np.argmin((residuals**2).sum(axis=1)))
+    return tried[best], residuals[best]
+
+
+def _objective(found: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tuple[coupled.Objective, Array]:
+    """The windows of the logs in the full model, and where the fit ended there."""
+    if not logs:
+        raise BadInput("there is no log to weigh parameters with")
+    floating = found.twin.floating
+    if floating:
+        signals = (*signals, *(s for s in SIGNALS if s not in signals and all(s in log for log in logs)))
+    begins = floating and not {"base_pos", "base_vel"} <= set(signals)
+    data = coupled.windows(found.twin, logs, most=WINDOWS, signals=signals)
+    size = coupled.typical(data, found.values)
+    objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros), begins)
+    own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.log_of if found.zeros]
+    start = objective.start.copy()
+    for at, known in ((0, found.belief.centre), (len(found.belief.space), np.concatenate([[], *own]))):
+        start[at : at + len(known)] = known
+    return objective, np.clip(start, *objective.bounds)
+
+
+def _scale(r: Array, jacobian: Array, window: NDArray[np.int64], columns: int) -> Array:
+    """What errors are divided by to count as independent ones of size 1. Shape: (residuals,).
+
+    r: residuals, samples in order, the columns of a sample side by side. window: the number of each residual's window.
+    """
+    from scipy.stats import t as student
+
+    k = jacobian.shape[1]
+    used = np.abs(r) + np.abs(jacobian).sum(axis=1) > 0
+    free = 1 - min(k / max(int(used.sum()), 1), 0.9)
+    square = np.empty(len(r))
+    for column in range(columns):
+        mine = slice(column, None, columns)
+        noise = float(r[mine] @ r[mine]) / max(float(used[mine].sum()) * free, 1.0)
+        square[mine] = max(noise, 1e-18) * _lasting(r[mine], 1)
+    # errors of different windows are independent: where the windows' pulls on the parameters differ by more than such errors
+    # explain, all errors count as larger (magnitude adjustment of a likelihood: Ribatet, Cooley and Davison 2012)
+    information = jacobian.T @ (jacobian / square[:, None])
+    covariance = np.linalg.inv(information + np.eye(k) / PRIOR**2)
+    pulls = np.stack([np.bincount(window, weights=c) for c in (jacobian * (r / square)[:, None]).T], axis=1)
+    pulls = pulls[np.abs(pulls).sum(axis=1) > 0]
+    if len(pulls) > 1:
+        pulls = pulls - pulls.mean(axis=0)
+        wider = float((pulls @ covariance * pulls).sum()) / max(float((covariance * information).sum()), 1e-12)
+        wider *= len(pulls) / (len(pulls) - 1)
+        few = float(student.ppf(0.95, len(pulls) - 1)) / 1.645  # Student's distribution instead of the normal one
+        square *= max(wider, 1.0) * few**2
+    return np.sqrt(square)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A Gaussian cut off at bounds."""
+
+    centre: Array
+    covariance: Array
+    low: Array
+    high: Array
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Gibbs sampling of the parameters that bounds are near to, one chain a draw; the others follow as in the Gaussian."""
+        from scipy.special import ndtr, ndtri
+
+        x = self.centre + rng.standard_normal((n, len(self.centre))) @ _root(self.covariance).T
+        spread = np.sqrt(np.diag(self.covariance))
+        near = np.flatnonzero(np.minimum(self.centre - self.low, self.high - self.centre) < FAR * spread)
+        if not len(near):
+            return x
+        low, high = self.low[near] - self.centre[near], self.high[near] - self.centre[near]
+        precision = np.linalg.inv(self.covariance[np.ix_(near, near)])
+        before = x[:, near] - self.centre[near]
+        z = np.clip(before, low, high)
+        for _ in range(SWEEPS):
+            for i, row in enumerate(precision):
+                width = row[i] ** -0.5
+                mean = z[:, i] - z @ row / row[i]
+                least, most = ndtr((low[i] - mean) / width), ndtr((high[i] - mean) / width)
+                drawn = ndtri(np.clip(least + rng.random(n) * (most - least), 1e-300, 1 - 1e-16))
+                z[:, i] = np.clip(mean + width * drawn, low[i], high[i])
+        return np.clip(x + (z - before) @ precision @ self.covariance[near], self.low, self.high)
+
+    def log_density(self, x: Array) -> Array:
+        """Up to a constant."""
+        return -0.5 * (_solve(_root(self.covariance), x - self.centre) ** 2).sum(axis=1)
+
+
+def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -> tuple[Array, Array, list[str]]:
+    """Importance sampling from a Gaussian that improves (population Monte Carlo): draws, their weights, warnings."""
+    centre, covariance = p.gaussian()
+    k = len(centre)
+    wider = 1 + TAILS / np.sqrt(k)
+    ideal = n * (np.sqrt(2 * wider - 1) / wider) ** k  # as many particles count if the posterior is a Gaussian
+    best, mean, spread, known = (-np.inf, np.empty(0), np.empty(0)), np.zeros(k), np.zeros((k, k)), 0.0
+    for turn in range(ROUNDS):
+        near = Cut(centre, wider * covariance, p.low, p.high)
+        x = near.sample(n, rng)
+        log_w = p.log_density(x, tick, f"particles, round {turn + 1}") - near.log_density(x)
+        best = max(best, (_effective(_weights(log_w)), x, log_w), key=lambda tried: tried[0])
+        if best[0] > GOOD * ideal:
+            break
+        w = _weights(_power(log_w, SANE * n) * log_w)
+        # what all rounds say about the posterior, each as much as it has particles that count
+        share = _effective(w) / (known + _effective(w))
+        known += _effective(w)
+        own = _moments(x, w)
+        mean, spread = (1 - share) * mean + share * own[0], (1 - share) * spread + share * own[1]
+        # the Gaussian changes as the draws that were cut from it must; a covariance of few particles changes it less
+        was, few = _moments(x), k / (k + known)
+        change = _root((1 - few) * spread + few * was[1]) @ np.linalg.inv(_root(was[1]))
+        centre, covariance = centre + mean - was[0], change @ near.covariance @ change.T
+    effective, x, log_w = best
+    power = _power(log_w, SANE * n)
+    words = f"only {effective:.0f} of {n} particles count, as the posterior is far from any Gaussian"
+    words += f"; their weights were evened out (to the power {power:.2g}): use --method posterior"
+    return x, _weights(power * log_w), [] if power == 1.0 else [words]
+
+
+def learnt(
+    p: Problem, simulations: int, n: int, rng: np.random.Generator, tick: Tick = quiet
+) -> tuple[Array, Array, list[str]]:
+    """Neural posterior estimation: draws, their weights, warnings.
+
+    Logs are summed up by the parameters that one Gauss-Newton step finds from them, which is all they say if errors are linear.
+    The size of what is left says nothing more: it is where the noise of the simulations comes from. The network learns by how
+    much, and how surely, a linear guess from this summary is wrong. Beyond bounds errors go on linearly, so that it sees none;
+    what it says beyond them is cut off.
+    """
+    k = len(p.start)
+    centre, covariance = p.gaussian()
+    information = p.jacobian.T @ p.jacobian
+    step, root = covariance, _root(covariance)  # the root gives the units in which everything is learnt
+    noise = np.linalg.cholesky(information + (1e-12 * np.trace(information) + 1e-30) * np.eye(k))
+
+    def summary(pull: Array) -> Array:
+        """What a Gauss-Newton step finds, after a 1 for the linear guess. pull: errors times slopes, (logs, parameters)."""
+        return np.column_stack([np.ones(len(pull)), _solve(root, pull @ step)])
+
+    seen = summary(-p.residual[None] @ p.jacobian)
+    reach = np.minimum(FAR * WIDE * np.sqrt(np.diag(covariance)), (p.high - p.low) / 4)
+    first = round(PILOT * simulations)
+    for words, count in (("posterior, where to look", first), ("posterior", simulations - first)):
+        x = Cut(centre, WIDE**2 * covariance, p.low - reach, p.high + reach).sample(count, rng)
+        inside = np.clip(x, p.low, p.high)
+        pull = p.over(inside, lambda e: (e - p.residual) @ p.jacobian, tick, words) + (x - inside) @ information
+        x, pull = np.repeat(x, COPIES, axis=0), np.repeat(pull, COPIES, axis=0)
+        told = summary(pull + rng.standard_normal(x.shape) @ noise.T)
+        guess = np.linalg.lstsq(told, x, rcond=None)[0]
+        wrong = _solve(root, x - told @ guess)
+        centre, covariance = (seen @ guess)[0], root @ _moments(wrong)[1] @ root.T
+    tick(f"posterior: a network learns from {count} simulations")
+    drawn, density = _learn(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
+    # parameters were drawn from a Gaussian, not evenly, which makes what is learnt narrower by this factor
+    narrow, middle = np.sqrt(1 - 1 / WIDE**2), drawn.mean(axis=0)
+    y = seen @ guess + (middle + (drawn - middle) / narrow) @ root.T
+
+    def log_density(y: Array) -> Array:
+        return density(middle + (_solve(root, y - seen @ guess) - middle) * narrow)
+
+    mean, spread = _moments(told[:, 1:])
+    out = [(_solve(_root(spread), t[:, 1:] - mean) ** 2).sum(axis=1) for t in (told, seen)]
+    strange = float((out[0] > out[1]).mean()) < STRANGE
+    doubt = "no simulation is like the logs, so that what the network learnt does not hold for them: the fit may be far off"
+    return _within(y, log_density, p.low, p.high, rng), np.full(n, 1 / n), [doubt] if strange else []
+
+
+def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: Array, rng: np.random.Generator) -> Array:
+    """The draws if none is out of bounds; else a Metropolis chain from each, those outside started from a Gaussian cut off."""
+
+    def inside(y: Array) -> NDArray[np.bool_]:
+        return np.asarray(((y >= low) & (y <= high)).all(axis=1))
+
+    if inside(y).all():
+        return y
+    n, k = y.shape
+    x = np.where(inside(y)[:, None], y, Cut(*_moments(y), low, high).sample(n, rng))
+    root = 2.4 / np.sqrt(k) * _root(_moments(x)[1])  # the best length of a step: Gelman, Roberts and Gilks 1996
+    here = log_density(x)
+    for _ in range(STEPS * k):
+        tried = x + rng.standard_normal((n, k)) @ root.T
+        there = np.where(inside(tried), log_density(tried), -np.inf)
+        taken = np.log(rng.random(n)) < there - here
+        x, here = np.where(taken[:, None], tried, x), np.where(taken, there, here)
+    return x
+
+
+def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Array, Callable[[Array], Array]]:
+    """Draws of theta given what was seen, and their log-density, by an autoregressive flow that learnt from (theta, x)."""
+    import torch
+
+    trainer_of, network = sbi()
+    threads = torch.get_num_threads()
+
+    def single(a: Array) -> Any:
+        return torch.tensor(a, dtype=torch.float32)
+
+    # torch's own random numbers and threads stay as they were, and what sbi says is not for users
+    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)  # the network is small
+        try:
+            built = network("maf", hidden_features=HIDDEN, num_transforms=TRANSFORMS)
+            trainer = trainer_of(density_estimator=built, tracker=_Silent(), show_progress_bars=False)
+            flow = trainer.append_simulations(single(theta), single(x)).train(max_num_epochs=EPOCHS)
+            with torch.no_grad():
+                drawn = flow.sample((n,), condition=single(seen))[:, 0]
+        finally:
+            torch.set_num_threads(threads)
+
+    def log_density(theta: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(flow.log_prob(single(theta[:, None]), condition=single(seen))[:, 0].numpy(), float)
+
+    return np.asarray(drawn.numpy(), float), log_density
+
+
+class _Silent:
+    """Where sbi would write TensorBoard files into the working directory."""
+
+    log_dir = None
+
+    def log_metric(self, name: str, value: float, step: int | None = None) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def sbi() -> tuple[Any, Any]:
+    """Its trainer and its maker of networks; raises where it is not installed."""
+    try:
+        from sbi.inference import NPE
+        from sbi.neural_nets import posterior_nn
+    except ImportError:
+        raise BadInput("--method posterior needs sbi: pip install 'gapless[posterior]'") from None
+    return NPE, posterior_nn
+
+
+def _enough(n: int, found: Fit) -> None:
+    k = len(found.belief.space)
+    if n < 2 * k:
+        raise BadInput(f"a belief over {k} parameters needs at least {2 * k} particles, not {n}")
+
+
+def _drawn(found: Fit, rng: np.random.Generator, x: Array, weights: Array, warnings: list[str]) -> Drawn:
+    """Particles over the fitted parameters, spread as the fit's Gaussian is for what simulation in steps cannot tell."""
+    space = found.belief.space
+    values = space.clip(space.from_scaled(x + FINEST * rng.standard_normal(x.shape)))
+    return Drawn(Particles(space, values, weights), _effective(weights), warnings)
+
+
+def _power(log_w: Array, wanted: float) -> float:
+    """The largest power up to 1 of the weights that leaves as many effective particles as wanted."""
+    low, high = 0.0, 1.0
+    if _effective(_weights(log_w)) >= wanted:
+        return high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _effective(_weights(middle * log_w)) >= wanted else (low, middle)
+    return low
+
+
+def _weights(log_w: Array) -> Array:
+    w = np.exp(log_w - log_w.max())
+    return np.asarray(w / w.sum())
+
+
+def _effective(w: Array) -> float:
+    return 1.0 / float(w @ w)
+
+
+def _moments(x: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """Mean and covariance."""
+    w = np.full(len(x), 1 / len(x)) if weights is None else weights
+    mean = w @ x
+    return mean, (x - mean).T @ ((x - mean) * w[:, None])
+
+
+def _root(covariance: Array) -> Array:
+    """Lower triangular."""
+    return np.asarray(np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance))), float)
+
+
+def _solve(root: Array, rows: Array) -> Array:
+    """Rows in units of a root."""
+    return np.asarray(np.linalg.solve(root, rows.T).T, float)

@@ -1,0 +1,105 @@
+"""Drives: which actuator moves which joint, what it is commanded in, and which joint is the floating base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import mujoco
+
+from gapless.errors import BadInput, unknown
+
+# Plain numbers, as numpy integers do not compare equal to MuJoCo's enums.
+_JOINT_DRIVES = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+ONE_AXIS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+
+
+def driven_joints(model: mujoco.MjModel) -> dict[int, int]:
+    """Driven joint to its first actuator, in actuator order."""
+    drives: dict[int, int] = {}
+    for actuator in range(model.nactuator):
+        joint = int(model.actuator_trnid[actuator, 0])
+        if model.actuator_trntype[actuator] in _JOINT_DRIVES and model.jnt_type[joint] in ONE_AXIS:
+            drives.setdefault(joint, actuator)
+    return drives
+
+
+@dataclass(frozen=True)
+class Drive:
+    """An actuator with one control and the hinge or slide joint it moves."""
+
+    name: str
+    """The joint's name."""
+    actuator: int
+    joint: int
+    dof: int
+    qpos: int
+
+
+def drives(model: mujoco.MjModel) -> list[Drive]:
+    """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
+    return [
+        Drive(model.joint(j).name, a, j, int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j]))
+        for j, a in driven_joints(model).items()
+        if model.actuator_ctrlnum[a] == 1
+    ]
+
+
+def base_joint(model: mujoco.MjModel) -> int | None:
+    """The free joint of the robot: at the root of its driven joints, not that of an object beside it; None if it is fixed."""
+    found = drives(model)
+    free = [j for j in range(model.njnt) if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE]
+    if found:
+        root = model.body_rootid[model.jnt_bodyid[found[0].joint]]
+        free = [j for j in free if model.jnt_bodyid[j] == root]
+    return free[0] if free else None
+
+
+def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
+    """The driven joints that a pattern matches; a joint that exists but has no actuator is an error of its own."""
+    found = drives(model)
+    hits = [d for d in found if fnmatchcase(d.name, pattern)]
+    if hits or (pattern == "*" and not found):
+        return hits
+    every = [model.joint(j).name for j in range(model.njnt)]
+    if any(fnmatchcase(n, pattern) for n in every):
+        raise BadInput(
+            f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with one: "
+            + (", ".join(d.name for d in found) or "none")
+        )
+    raise unknown("joint", pattern, [d.name for d in found])
+
+
+def is_position_servo(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the control is a position target: an affine servo or a DC motor with a position input."""
+    if is_dc_motor(model, actuator):
+        return bool(model.actuator_ctrlspec[actuator] & int(mujoco.mjtCtrlInput.mjINPUT_POS))
+    return _is_affine(model, actuator) and bool(model.actuator_biasprm[actuator, 1] < 0) and not _integrates(model, actuator)
+
+
+def is_velocity_servo(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the control is a velocity target: a velocity servo, or a position servo that integrates its command."""
+    if not _is_affine(model, actuator):
+        return False
+    position, speed = model.actuator_biasprm[actuator, 1:3]
+    return bool(position < 0 if _integrates(model, actuator) else position == 0 and speed < 0)
+
+
+def _is_affine(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(
+        model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED
+        and model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE
+    )
+
+
+def _integrates(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR)
+
+
+def drive_signal(model: mujoco.MjModel, actuator: int) -> str:
+    """What a drive is commanded in: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
+    return "q" if is_position_servo(model, actuator) else "dq" if is_velocity_servo(model, actuator) else "tau"
+
+
+def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_DCMOTOR)

@@ -1,0 +1,70 @@
+"""The model as given: the twin that `replay`, `gap` and `fit` alike start from, with the gains that a log or a user states."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from gapless import robots
+from gapless.errors import BadInput
+from gapless.logs import Log
+from gapless.twin.mechanism import Mechanism
+from gapless.twin.mechanisms import DC, Friction, Gains, Motor
+from gapless.twin.twin import Twin
+
+NO_LOAD_SPEED = 10.0  # rad/s: of a hobby servo, to start from where only the supply voltage is known
+
+
+def as_given(
+    source: str | os.PathLike[str] | robots.RobotModel,
+    log: Log | None = None,
+    kp: float | None = None,
+    kd: float | None = None,
+    in_air: bool = False,
+) -> Twin:
+    """The twin of a model before anything is fitted: its own numbers, and dry friction that truly sticks.
+
+    Args:
+        source: name or path, or what `robots.load` gave.
+        log: whose stated gains and supply voltage are used where the two below are not given.
+        kp: proportional gain of all drives [Nm/rad].
+        kd: derivative gain of all drives [Nms/rad].
+        in_air: hold the floating base fixed.
+    """
+    robot = source if isinstance(source, robots.RobotModel) else robots.load(source)
+    return Twin.load(robot, add=[Friction(full=True), *_drive(robot, log, kp, kd)], in_air=in_air)
+
+
+def _drive(robot: robots.RobotModel, log: Log | None, kp: float | None, kd: float | None) -> list[Mechanism]:
+    """Gains as stated, and a DC motor where the log says that the firmware's gain sets a share of the supply voltage."""
+    meta = log.meta if log is not None else {}
+    voltage, gain = meta.get("vin"), meta.get("kp")
+    if "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
+        return list(stated_gains(kp, kd, log))
+    limits = np.abs(robot.model.actuator_ctrlrange[robot.model.actuator_ctrllimited.astype(bool)])
+    stall = float(limits.max()) if limits.size else 1.0  # Nm, to start from
+    kt = float(voltage) / NO_LOAD_SPEED
+    motor = Motor(dc=DC(kt, kt * float(voltage) / stall, float(voltage), voltage_control=True))
+    return [Gains(kp={"*": float(gain)}, kd={"*": 0.0}), motor]
+
+
+def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> list[Gains]:
+    """The Gains mechanism for stated gains, else for the constants that a log states; none if neither does."""
+    if kp is not None and not 0 < kp < math.inf:  # a drive without damping is one, a drive without stiffness is not
+        raise BadInput(f"the gain kp must be a positive number of Nm/rad, not {kp:g}")
+    if kd is not None and not 0 <= kd < math.inf:
+        raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
+    by_joint = [_by_joint(value, None if log is None else log.meta.get(name)) for name, value in (("kp", kp), ("kd", kd))]
+    return [Gains(kp=by_joint[0], kd=by_joint[1])] if any(by_joint) else []
+
+
+def _by_joint(stated: float | None, logged: object) -> dict[str, float]:
+    """Joint pattern to gain: what the user states, else what the log does."""
+    if stated is not None:
+        return {"*": stated}
+    if isinstance(logged, Mapping):
+        return {joint: float(value) for joint, value in logged.items()}
+    return {"*": float(logged)} if isinstance(logged, int | float) else {}

@@ -1,0 +1,212 @@
+"""The state a replay starts from: measured where it was measured, estimated where not, and how well it is known."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from gapless.arrays import Array
+from gapless.errors import BadInput
+from gapless.logs import Log
+from gapless.robots import imu_of
+from gapless.twin import Twin
+from gapless.worlds.sense import from_imu
+
+SPAN, ORDER = 0.06, 2
+"""Length [s] and polynomial order of the zero-phase filter that estimates velocity."""
+TRUST = 0.25
+"""Samples by which a logged velocity may lag behind the positions and still be used."""
+DEEPEST = 0.02  # m: by which the softest floor gives way
+LOCKED = 1e6  # kg m2: rotor inertia of a joint that does not move
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """Joint velocities estimated from positions by a Savitzky-Golay filter: no lag, and noise as stated."""
+
+    time: Array
+    values: Array
+    """Shape: (samples, joints) [rad/s]."""
+    gain: float
+    """Standard deviation of the estimate over that of the position noise [1/s]."""
+    bandwidth: float
+    """Frequency at which the estimate has lost 3 dB of a sine's velocity [Hz]."""
+
+
+def velocity(log: Log) -> Velocity:
+    """Estimate joint velocities where a log has positions only."""
+    from scipy.signal import savgol_coeffs, savgol_filter
+
+    signal = log["q"]
+    rate = log.rate("q")
+    if len(signal.time) < 5 or rate <= 0:
+        raise BadInput(f"{_name(log)}: {len(signal.time)} positions are too few to estimate a velocity from")
+    grid = signal.time[0] + np.arange(max(5, round((signal.time[-1] - signal.time[0]) * rate) + 1)) / rate
+    length = min(max(5, round(SPAN * rate) // 2 * 2 + 1), (len(grid) - 1) // 2 * 2 + 1)
+    positions = np.column_stack([_fill(grid, signal.time, c) for c in signal.values.T])
+    values = savgol_filter(positions, length, ORDER, deriv=1, delta=1 / rate, axis=0)
+    taps = savgol_coeffs(length, ORDER, deriv=1, delta=1 / rate)
+    omega = np.linspace(1e-3, np.pi, 2000) * rate
+    ages = (np.arange(length) - length // 2) / rate
+    response = np.abs(taps[::-1] @ np.sin(np.outer(ages, omega))) / omega
+    lost = np.flatnonzero(response < np.sqrt(0.5))
+    return Velocity(grid, values, float(np.linalg.norm(taps)), float(omega[lost[0]] / (2 * np.pi)) if len(lost) else rate / 2)
+
+
+def register_lag(log: Log) -> float:
+    """How late the logged velocity is against the positions [s]: the shift with which it integrates to them best.
+
+    Velocity registers of servos come through filters: 18 ms on a Feetech STS3215, 20 ms on a Dynamixel XL330 (measured here).
+    """
+    time = log["q"].time
+    some = slice(max(0, len(time) // 2 - 5000), len(time) // 2 + 5000)
+    time = time[some]
+    period = 1 / max(log.rate("q"), 1e-9)
+    shifts = np.arange(-4, max(5, round(0.05 / period) + 1) * 4) * period / 4
+    cost = np.zeros(len(shifts))
+    for name in set(log["dq"].columns) & set(log["q"].columns):
+        moved = np.diff(log["q"].column(name)[some])
+        for k, shift in enumerate(shifts):
+            v = _fill(time + shift, log["dq"].time, log["dq"].column(name))
+            cost[k] += float(np.nansum((moved - np.diff(time) * (v[:-1] + v[1:]) / 2) ** 2))
+    best = int(np.argmin(cost))
+    if best in (0, len(shifts) - 1):
+        return float(shifts[best])
+    left, middle, right = cost[best - 1 : best + 2]
+    curve = left - 2 * middle + right
+    return float(shifts[best] + (period / 8 * (left - right) / curve if curve > 0 else 0.0))
+
+
+def trusted_velocity(log: Log, joints: tuple[str, ...]) -> Velocity | None:
+    """The velocity to start windows from: None for the logged one, which is used unless it lags behind the positions."""
+    logged = "dq" in log and set(joints) <= set(log["dq"].columns)
+    if logged and len(log["q"].time) < 20:
+        return None
+    if logged and abs(register_lag(log)) < TRUST / max(log.rate("q"), 1e-9):
+        return None
+    return velocity(log)
+
+
+def joint_state(log: Log, joints: tuple[str, ...], times: Array, estimate: Velocity | None) -> tuple[Array, Array]:
+    """Joint positions as measured, and velocities as measured or as estimated. times: (k, joints); shape of each: the same."""
+    q = np.empty(times.shape)
+    dq = np.empty(times.shape)
+    for j, name in enumerate(joints):
+        q[:, j] = _fill(times[:, j], log["q"].time, log["q"].column(name))
+        if estimate is None:
+            dq[:, j] = _fill(times[:, j], log["dq"].time, log["dq"].column(name))
+        else:
+            dq[:, j] = np.interp(times[:, j], estimate.time, estimate.values[:, log["q"].columns.index(name)])
+    return q, dq
+
+
+def _fill(at: Array, time: Array, values: Array) -> Array:
+    """Values at other times, missing ones (NaN) bridged by their neighbours."""
+    there = np.isfinite(values)
+    if not there.any():
+        return np.full(len(at), np.nan)
+    return np.interp(at, time[there], values[there])
+
+
+def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
+    """Fill in a floating base's pose and velocity, in place: logged, or estimated from IMU and legs.
+
+    Not logged: the height at which the floor carries the robot, and the velocity that keeps the feet on the floor where they
+    are (leg odometry). qpos: (k, nq), with joints already filled in; qvel: (k, nv); path: of those worlds.
+    """
+    imu = imu_of(twin.model)
+    if imu is None:
+        return
+    if "quat" not in log:
+        raise BadInput(f"{_name(log)}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
+    at, dof = imu.qpos, imu.dof
+    qpos[:, at + 3 : at + 7] = from_imu("quat", log.at("quat", times), path, imu)
+    if "gyro" in log:
+        qvel[:, dof + 3 : dof + 6] = from_imu("gyro", log.at("gyro", times), path, imu)
+    model, data = twin.model, mujoco.MjData(twin.model)
+    # worlds that differ in their parameters mostly start from the same measurement
+    rows = np.column_stack([times, qpos, qvel])
+    _, first, same = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    feet = _feet(model) if not {"base_pos", "base_vel"} <= set(log.signals) else np.zeros(0, dtype=np.int64)
+    for row in first:
+        if "base_pos" in log:
+            qpos[row, at : at + 3] = log.at("base_pos", times[row : row + 1])[0]
+        else:
+            qpos[row, at : at + 3] = 0.0
+            data.qpos[:] = qpos[row]
+            mujoco.mj_kinematics(model, data)
+            qpos[row, at + 2] = -min(_lowest(model, data, g) for g in feet)
+        if "base_vel" in log:
+            qvel[row, dof : dof + 3] = log.at("base_vel", times[row : row + 1])[0]
+        else:
+            qvel[row, dof : dof + 3] = _odometry(model, data, qpos[row], qvel[row], feet, dof)
+    if "base_pos" not in log:
+        _sink(model, qpos, first, at + 2, dof + 2)
+    qpos[:], qvel[:] = qpos[first[same]], qvel[first[same]]
+
+
+def _sink(model: mujoco.MjModel, qpos: Array, rows: NDArray[np.int64], height: int, dof: int) -> None:
+    """Lower robots that just touch the floor until it carries their weight: contacts are soft, and without load they drop.
+
+    Bisection on the vertical acceleration of the robot, its joints made too heavy to move.
+    """
+    model = copy.copy(model)
+    others = np.ones(model.nv, dtype=bool)
+    others[dof - 2 : dof + 4] = False
+    model.dof_armature[others] = LOCKED
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    data = mujoco.MjData(model)
+    for row in rows:
+        high = qpos[row, height]
+        low = high - DEEPEST
+        for _ in range(12):
+            data.qpos[:], data.qvel[:] = qpos[row], 0.0
+            data.qpos[height] = middle = (low + high) / 2
+            mujoco.mj_forward(model, data)
+            low, high = (middle, high) if data.qacc[dof] > 0 else (low, middle)
+        qpos[row, height] = (low + high) / 2
+
+
+def _odometry(model: mujoco.MjModel, data: mujoco.MjData, qpos: Array, qvel: Array, feet: NDArray[np.int64], dof: int) -> Array:
+    """Base velocity that leaves the feet on the floor at rest."""
+    data.qpos[:], data.qvel[:] = qpos, qvel
+    data.qvel[dof : dof + 3] = 0.0
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    heights = np.array([_lowest(model, data, g) for g in feet])
+    moving = []
+    for g in feet[heights < heights.min() + 0.01]:
+        jacobian = np.zeros((3, model.nv))
+        mujoco.mj_jac(model, data, jacobian, None, data.geom_xpos[g], int(model.geom_bodyid[g]))
+        moving.append(jacobian @ data.qvel)
+    return -np.mean(moving, axis=0)
+
+
+def _feet(model: mujoco.MjModel) -> NDArray[np.int64]:
+    """Geoms of moving bodies that can touch anything."""
+    solid = (model.geom_contype | model.geom_conaffinity) != 0
+    found = np.flatnonzero(solid & (model.body_weldid[model.geom_bodyid] != 0))
+    if not len(found):
+        raise BadInput("no part of the robot can touch the floor, so its height cannot be estimated: log base_pos")
+    return found
+
+
+def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
+    """Height of the lowest point of a geom's bounding box [m]."""
+    frame = data.geom_xmat[geom].reshape(3, 3)
+    centre = data.geom_xpos[geom] + frame @ model.geom_aabb[geom, :3]
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE:
+        return float(centre[2] - model.geom_size[geom, 0])
+    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        radius, half = model.geom_size[geom, :2]
+        return float(centre[2] - abs(frame[2, 2]) * half - radius)
+    return float(centre[2] - np.abs(frame[2]) @ model.geom_aabb[geom, 3:])
+
+
+def _name(log: Log) -> str:
+    return log.provenance.source or "the log"

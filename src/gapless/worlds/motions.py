@@ -1,0 +1,209 @@
+"""Motions to record: what a robot is told so that its log tells something."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from gapless.arrays import Array
+from gapless.errors import BadInput, unknown
+from gapless.robots import imu_of, is_position_servo, is_velocity_servo
+from gapless.twin import Twin
+from gapless.worlds.quiet import quiet
+
+MAX_FILE = 256 * 2**20  # bytes
+STEADY = 0.2  # share of the angle at which a standing robot tips that its joints move: more, and a biped falls within 20 s
+
+
+def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Array:
+    """Commands at the control rate, by joint: home plus a motion that stays within the joints' limits.
+
+    A robot that stands moves less, and only so that its centre of mass stays where it is above its feet.
+
+    Args:
+        name: "rich" (multisine, chirp, slow triangle, large square wave), "chirp", "steps", "prbs", "stand", or a CSV file
+            with a column `time` and one for each joint.
+        twin: whose joints, limits and control period.
+        seconds: length; of a file, the most that is used.
+        rng: phases and levels.
+
+    Returns:
+        Shape: (periods, joints); in rad for position servos, rad/s for velocity servos, Nm for torque drives.
+    """
+    if not 0 < seconds <= 36000:
+        raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
+    if round(seconds / twin.control_dt) < 1:
+        raise BadInput(f"a motion of {seconds:g} s is shorter than a control period of {twin.control_dt:g} s")
+    t = (np.arange(round(seconds / twin.control_dt)) * twin.control_dt).astype(np.float64)
+    if name.endswith(".csv"):
+        return _from_file(name, twin, t)
+    if name not in SHAPES:
+        raise unknown("motion", name, [*SHAPES, "a .csv file"])
+    tips, sway = _stance(twin)
+    centre, reach = _reach(twin, min(0.35, STEADY * tips))
+    wave = SHAPES[name](t, len(twin.joints), rng)
+    ease = np.minimum(1.0, t / 0.5)[:, None]  # no jump at the start
+    swing = reach * wave * ease
+    return np.clip(centre + swing - swing @ sway.T @ sway, *_limits(twin))
+
+
+def _stance(twin: Twin) -> tuple[float, Array]:
+    """By what angle a standing robot must tilt to tip over [rad], infinite for a fixed base, and which joint motions move its
+    centre of mass sideways while its feet stay where they are: orthonormal rows, shape (0 to 2, joints).
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    model, imu = twin.model, imu_of(twin.model)
+    dofs = [d.dof for d in twin.drives]
+    if imu is None:
+        return np.inf, np.zeros((0, len(dofs)))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.ctrl[:] = twin.home, twin.home_command
+    with quiet():
+        mujoco.mj_step(model, data, round(0.5 / model.opt.timestep))  # it settles on its feet
+    jacobians, points = [np.zeros((0, model.nv))], []
+    for contact in data.contact:
+        bodies = [int(b) for b in model.geom_bodyid[contact.geom] if model.body_weldid[b]]
+        if len(bodies) == 1:
+            jacobians.append(np.zeros((3, model.nv)))
+            mujoco.mj_jac(model, data, jacobians[-1], None, contact.pos, bodies[0])
+            points.append(contact.pos[:2])
+    try:
+        edges = ConvexHull(points).equations if len(points) > 2 else np.zeros((0, 3))
+    except QhullError:  # feet in a line
+        edges = np.zeros((0, 3))
+    if not len(edges):
+        return 0.1, np.zeros((0, len(dofs)))
+    feet, com, base = np.concatenate(jacobians), np.zeros((3, model.nv)), slice(imu.dof, imu.dof + 6)
+    mujoco.mj_jacSubtreeCom(model, data, com, 0)
+    follows = -np.linalg.pinv(feet[:, base]) @ feet[:, dofs]  # how the base moves if the joints do and the feet do not
+    servo = [is_position_servo(model, d.actuator) for d in twin.drives]  # wheels may well carry it away
+    _, size, rows = np.linalg.svd((com[:, base] @ follows + com[:, dofs])[:2] * servo, full_matrices=False)
+    centre = data.subtree_com[0]
+    inside = -float((edges[:, :2] @ centre[:2] + edges[:, 2]).max())
+    return float(np.arctan2(max(inside, 0.0), centre[2])), rows[size > 1e-6]
+
+
+def _limits(twin: Twin) -> tuple[Array, Array]:
+    """What position servos may be told [rad]; the others are bounded by their reach."""
+    model = twin.model
+    held = [bool(model.jnt_limited[d.joint]) and is_position_servo(model, d.actuator) for d in twin.drives]
+    ranges = model.jnt_range[[d.joint for d in twin.drives]].reshape(-1, 2)
+    return np.where(held, ranges[:, 0], -np.inf), np.where(held, ranges[:, 1], np.inf)
+
+
+def _reach(twin: Twin, most: float) -> tuple[Array, Array]:
+    """The middle of each joint's motion and how far it may go to either side: for positions at most `most` [rad]."""
+    model = twin.model
+    qpos, _ = twin.home, twin.home_command
+    centre, reach = np.zeros(len(twin.drives)), np.zeros(len(twin.drives))
+    for i, d in enumerate(twin.drives):
+        if is_position_servo(model, d.actuator):
+            centre[i], reach[i] = qpos[d.qpos], most
+            if model.jnt_limited[d.joint]:
+                low, high = model.jnt_range[d.joint]
+                reach[i] = min(most, 0.8 * max(min(centre[i] - low, high - centre[i]), 0.0))
+                if reach[i] < 0.25 * min(most, (high - low) / 2):  # home is at a limit: move about a place beside it
+                    reach[i] = min(most, 0.4 * (high - low))
+                    centre[i] = np.clip(centre[i], low + 1.2 * reach[i], high - 1.2 * reach[i])
+        elif is_velocity_servo(model, d.actuator):
+            reach[i] = 3.0
+        else:
+            limited = model.actuator_ctrllimited[d.actuator]
+            reach[i] = 0.15 * abs(model.actuator_ctrlrange[d.actuator, 1]) if limited else 0.5
+    return centre, reach
+
+
+def _multisine(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """Ten sines from 0.2 to 5 Hz of falling size with random phases; their sum rarely leaves +-1."""
+    tones = np.geomspace(0.2, 5.0, 10)
+    size = tones**-0.5
+    phase = rng.uniform(0, 2 * np.pi, (joints, len(tones)))
+    wave = np.stack([np.sin(2 * np.pi * np.outer(t, tones) + p) @ size for p in phase], axis=1)
+    return np.asarray(wave / (2.2 * np.linalg.norm(size) / np.sqrt(2)))
+
+
+def _chirp(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """0.2 to 6 Hz, smaller as it gets faster, so that speed and torque stay bounded; joints a little apart."""
+    length = max(t[-1], 1e-9) if len(t) else 1.0
+    low, high = 0.2, 6.0
+    ratio = np.log(high / low) / length
+    cycles = low * (np.exp(ratio * t) - 1) / ratio
+    size = np.minimum(1.0, 1.0 / (low * np.exp(ratio * t)))
+    return np.asarray(np.sin(2 * np.pi * cycles[:, None] + rng.uniform(0, 2 * np.pi, joints)) * size[:, None])
+
+
+def _triangle(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """So slow that only friction and gravity count: a period of 5 s."""
+    at = t[:, None] / 5.0 + rng.random(joints)
+    return np.asarray(4 * np.abs(at - np.floor(at + 0.5)) - 1)
+
+
+def _square(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """Large jumps every second or so, which saturate what can saturate."""
+    at = t[:, None] / rng.uniform(1.6, 2.4, joints) + rng.random(joints)
+    return np.where(at % 1 < 0.5, 1.0, -1.0)
+
+
+def _steps(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """A new level every second."""
+    levels = rng.uniform(-1, 1, (int(t[-1]) + 2 if len(t) else 1, joints))
+    return np.asarray(levels[t.astype(int)])
+
+
+def _prbs(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """One of two levels, drawn anew every 0.15 s."""
+    slots = (t / 0.15).astype(int)
+    return np.asarray(rng.choice([-0.6, 0.6], (slots[-1] + 1 if len(t) else 1, joints))[slots])
+
+
+def _stand(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    return np.zeros((len(t), joints))
+
+
+def _rich(t: Array, joints: int, rng: np.random.Generator) -> Array:
+    """A quarter each of multisine, chirp, slow triangle and large square wave."""
+    parts = np.array_split(np.arange(len(t)), 4)
+    kinds: tuple[Callable[[Array, int, np.random.Generator], Array], ...] = (_multisine, _chirp, _triangle, _square)
+    return np.concatenate([kind(t[: len(p)], joints, rng) for kind, p in zip(kinds, parts, strict=True)])
+
+
+SHAPES: dict[str, Callable[[Array, int, np.random.Generator], Array]] = {
+    "rich": _rich,
+    "chirp": _chirp,
+    "steps": _steps,
+    "prbs": _prbs,
+    "stand": _stand,
+}
+
+
+def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
+    """Commands from a CSV file, held between its rows."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_FILE:
+            raise BadInput(f"{file}: a motion file has at most {MAX_FILE // 2**20} MB")
+        with file.open() as lines:
+            header = [h.strip() for h in lines.readline().split(",")]
+            text = lines.read()
+        rows = np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2) if text.strip() else np.empty((0, len(header)))
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise BadInput(f"{file}: {error}") from None
+    if "time" not in header or not len(rows) or rows.shape[1] != len(header):
+        raise BadInput(f"{file}: a motion needs a header with `time` and the joints, and at least one row of as many numbers")
+    for joint in twin.joints:
+        if joint not in header:
+            raise BadInput(f"{file}: {unknown('joint', joint, [h for h in header if h != 'time'])}")
+    clock = rows[:, header.index("time")]
+    if np.any(np.diff(clock) <= 0) or not np.isfinite(rows).all():
+        raise BadInput(f"{file}: time must rise and every number be finite")
+    t = t[t <= clock[-1] - clock[0] + twin.control_dt]
+    at = np.maximum(np.searchsorted(clock - clock[0], t + 1e-9, side="right") - 1, 0)
+    return rows[at][:, [header.index(j) for j in twin.joints]]

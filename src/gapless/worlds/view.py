@@ -1,0 +1,104 @@
+"""Two robots in the browser: the measured one, and the replayed one as a ghost, with play, pause and a time slider."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.robots import imu_of
+from gapless.rotations import multiply
+from gapless.twin import Twin
+from gapless.worlds.replayer import Replay
+
+GHOST = "ghost_"
+BLUE = (0.1, 0.4, 1.0, 0.35)
+
+
+class Pair:
+    """A scene with the measured robot and its ghost, and the poses of both at every sample."""
+
+    def __init__(self, twin: Twin, replay: Replay):
+        spec = twin.spec.copy()
+        for key in list(spec.keys):
+            spec.delete(key)
+        ghost = spec.copy()
+        for geom in ghost.geoms:
+            geom.rgba, geom.material = BLUE, ""
+        for geom in list(ghost.worldbody.geoms):
+            ghost.delete(geom)  # one floor is enough
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spec.attach(ghost, prefix=GHOST, frame=spec.worldbody.add_frame())
+        self.model = spec.compile()
+        there = ~np.isnan(replay.time)
+        self.time = (replay.starts[:, None] - replay.starts[0] + replay.time)[there]
+        self.qpos = np.tile(self.model.qpos0, (len(self.time), 1))
+        for prefix, signals in (("", replay.measured), (GHOST, {s: v[0] for s, v in replay.replayed.items()})):
+            self._pose(twin, prefix, {s: v[there] for s, v in signals.items()})
+
+    def _pose(self, twin: Twin, prefix: str, signals: dict[str, np.ndarray]) -> None:
+        qpos, _ = twin.home, twin.home_command
+        for j, name in enumerate(twin.joints):
+            self.qpos[:, self.model.joint(prefix + name).qposadr[0]] = signals["q"][:, j]
+        imu = imu_of(twin.model)
+        if imu is not None:
+            free = next(i for i in range(twin.model.njnt) if twin.model.jnt_qposadr[i] == imu.qpos)
+            at = self.model.joint(prefix + twin.model.joint(free).name).qposadr[0]
+            self.qpos[:, at : at + 3] = signals.get("base_pos", qpos[imu.qpos : imu.qpos + 3])
+            mounted = np.broadcast_to(imu.quat * [1, -1, -1, -1], signals["quat"].shape)
+            self.qpos[:, at + 3 : at + 7] = multiply(signals["quat"], mounted)  # the base's own, not the IMU's
+
+    def frame(self) -> tuple[np.ndarray, float]:
+        """Centre and radius of a ball around both robots at the start [m]."""
+        data = self.data(0)
+        parts = (self.model.geom_bodyid > 0) & (self.model.geom_rbound > 0)
+        if not parts.any():
+            return self.model.stat.center, float(self.model.stat.extent)
+        at, reach = data.geom_xpos[parts], self.model.geom_rbound[parts]
+        centre = ((at - reach[:, None]).min(axis=0) + (at + reach[:, None]).max(axis=0)) / 2
+        return centre, float((np.linalg.norm(at - centre, axis=1) + reach).max())
+
+    def data(self, sample: int) -> mujoco.MjData:
+        """Both robots at a sample."""
+        data = mujoco.MjData(self.model)
+        data.qpos[:] = self.qpos[sample]
+        mujoco.mj_forward(self.model, data)
+        return data
+
+
+def show(twin: Twin, replay: Replay, port: int = 8080, seconds: float | None = None) -> Any:
+    """Serve the pair on a local port until interrupted (or for some seconds); returns the server, stopped."""
+    try:
+        import viser
+        from mjviser import ViserMujocoScene
+    except ImportError:
+        raise BadInput("viewing needs two more packages: pip install 'gapless[view]'") from None
+    pair = Pair(twin, replay)
+    server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    centre, radius = pair.frame()
+    server.initial_camera.look_at = tuple(centre)
+    server.initial_camera.position = tuple(centre + radius * np.array([1.2, -1.5, 0.7]))
+    scene = ViserMujocoScene(server, pair.model, 1)
+    scene.camera_tracking_enabled = False  # tracking would move the world, and hide how the base moves
+    playing = server.gui.add_checkbox("play", True)
+    slider: Any = server.gui.add_slider("time [s]", 0.0, float(pair.time[-1]), max(float(pair.time[-1]) / 1000, 1e-3), 0.0)
+    speed = server.gui.add_slider("speed", 0.1, 2.0, 0.1, 1.0)
+    server.gui.add_markdown("solid: measured, blue: replayed")
+    print(f"open http://127.0.0.1:{server.get_port()} (Ctrl-C ends)", flush=True)
+    started = last = clock.monotonic()
+    try:
+        while seconds is None or clock.monotonic() - started < seconds:
+            now = clock.monotonic()
+            if playing.value:
+                slider.value = (slider.value + (now - last) * speed.value) % float(pair.time[-1])
+            last = now
+            scene.update_from_mjdata(pair.data(int(np.searchsorted(pair.time, slider.value).clip(0, len(pair.time) - 1))))
+            clock.sleep(1 / 30)
+    finally:
+        server.stop()
+    return server

@@ -1,0 +1,61 @@
+"""Logs that cannot be compared with a model: one sentence each, which says what would be needed."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.gap.admission import admit, long_enough, moving
+from gapless.logs import Log, Provenance
+from gapless.twin import Twin
+
+
+def log_of(name: str, joints: tuple[str, ...], tilt: float = 0.0, command: str = "q_cmd", quat: bool = True) -> Log:
+    n = 200
+    still = np.zeros((n, len(joints)))
+    angle = tilt * np.sin(np.arange(n) * 0.1)
+    signals = {"q": still, command: still}
+    if quat:
+        signals["quat"] = np.stack([np.cos(angle / 2), np.sin(angle / 2), 0 * angle, 0 * angle], axis=1)
+    return Log.from_arrays(joints, np.arange(n) * 0.02, signals, provenance=Provenance(source=f"/logs/{name}"))
+
+
+def refused(twin: Twin, *logs: Log) -> str:
+    with pytest.raises(BadInput) as caught:
+        admit(twin, logs)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_logs_of_different_robots_are_not_mixed():
+    twin = Twin.load("arm")
+    ours, theirs = log_of("ours.npz", twin.joints), log_of("theirs.npz", (*twin.joints[:-1], "tail"))
+    assert "ours.npz and theirs.npz are of different robots" in refused(twin, ours, theirs)
+    torque = log_of("torque.npz", twin.joints, command="tau_cmd")
+    assert "ours.npz has q_cmd and torque.npz tau_cmd" in refused(twin, ours, torque)
+    admit(twin, [ours, ours])
+
+
+def test_a_base_that_is_free_in_one_and_held_in_the_other():
+    free, held = Twin.load("quadruped"), Twin.load("quadruped", in_air=True)
+    blind = log_of("blind.npz", free.joints, quat=False)
+    assert "no orientation (signal quat): log the IMU, or say that the base was held (--in-air)" in refused(free, blind)
+    walking = log_of("walking.npz", free.joints, tilt=0.4)
+    assert "the base turned by 23 deg, but that of quadruped is held: leave out --in-air" in refused(held, walking)
+    admit(held, [blind, log_of("hung.npz", free.joints, tilt=0.02)][:1])
+    admit(held, [log_of("hung.npz", free.joints, tilt=0.02)])
+    admit(free, [walking])
+
+
+def test_no_positions_no_log_and_too_little():
+    twin = Twin.load("arm")
+    log = log_of("a.npz", twin.joints)
+    without = dataclasses.replace(log, signals={k: s for k, s in log.signals.items() if k != "q"})
+    assert "no joint positions" in refused(twin, without)
+    assert "name at least one log" in refused(twin)
+    with pytest.raises(BadInput, match=r"4\.0 s of log is too short to hold a part out.*at least 8 s"):
+        long_enough([log], 8.0)
+    long_enough([log, log], 7.5)
+    with pytest.raises(BadInput, match=r"no joint moves in a\.npz: record motion"):
+        moving([log])
