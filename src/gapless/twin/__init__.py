@@ -11,7 +11,7 @@ from gapless.twin.belief import save as save_belief
 from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
 from gapless.twin.export import read as read_settings
 from gapless.twin.given import as_given, stated_gains
-from gapless.twin.mechanism import Bound, Mechanism
+from gapless.twin.mechanism import Bound, Mechanism, StepState
 from gapless.twin.mechanisms import (
     DC,
     Armature,
@@ -69,6 +69,7 @@ __all__ = [
     "Point",
     "Sensors",
     "Space",
+    "StepState",
     "Table",
     "Twin",
     "as_given",

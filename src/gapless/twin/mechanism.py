@@ -71,12 +71,30 @@ class Fields(dict[str, Array]):
 
 
 @dataclass(frozen=True)
+class StepState:
+    """The state of n worlds just before a physics step: what a force may depend on. Read it, never write it."""
+
+    qpos: Array
+    """Shape: (n, nq)."""
+    qvel: Array
+    """Shape: (n, nv)."""
+    control: Array
+    """What the actuators receive during this step. Shape: (n, nu)."""
+
+
+@dataclass(frozen=True)
 class Bound:
     """A mechanism bound to a compiled model."""
 
     parameters: Sequence[Parameter]
     apply: Callable[[Fields, Values], None]
     """Write values into fields, in place. Called in the order of the mechanisms, from the model's own values each time."""
+    force: Callable[[StepState, Values], Array] | None = None
+    """Generalised forces (n, nv) [N or N m] that act during one physics step, from the state before it.
+
+    For what no field of the model describes: a ripple over the angle, a learned torque. It is called for all worlds at once,
+    before every step, so it must be vectorised; forces of several mechanisms add up.
+    """
 
 
 class Mechanism(Protocol):
