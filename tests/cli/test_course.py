@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import gapless.learn
-from gapless import learn as runs
 from gapless.cli import main
 from gapless.cli.course import _page
 from gapless.learn import CourseResult, run_course
@@ -17,8 +16,8 @@ from gapless.learn import CourseResult, run_course
 def policy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "walk"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "HELD_OUT", 4)
-        patch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
+        patch.setattr("gapless.learn.run.HELD_OUT", 4)
+        patch.setattr("gapless.learn.run.HELD_OUT_SECONDS", 0.5)
         main(["train", "velocity", "--out", str(folder), "--iterations", "1", "--worlds", "4", "--threads", "1", "--json"])
     return folder
 

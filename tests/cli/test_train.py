@@ -11,17 +11,16 @@ from gapless import learn as runs
 from gapless.cli import main
 from gapless.cli.train import _dashboard
 from gapless.errors import BadInput
-from gapless.learn import clip
 
 SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 
 
 @pytest.fixture(autouse=True)
 def few_held_out_worlds(monkeypatch):
-    monkeypatch.setattr(runs, "HELD_OUT", 4)
-    monkeypatch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
-    monkeypatch.setattr(clip, "SECONDS", 0.2)
-    monkeypatch.setattr(clip, "studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8)))
+    monkeypatch.setattr("gapless.learn.run.HELD_OUT", 4)
+    monkeypatch.setattr("gapless.learn.run.HELD_OUT_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.learn.clip.SECONDS", 0.2)
+    monkeypatch.setattr("gapless.learn.clip.studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8)))
 
 
 def test_a_training_leaves_a_policy_and_says_how_it_went(tmp_path, capsys):
@@ -49,7 +48,7 @@ def test_a_clip_of_the_policy_ends_a_training(tmp_path, capsys, monkeypatch):
     def blind(*_):
         raise BadInput("cannot draw, as OpenGL does not start")
 
-    monkeypatch.setattr(clip, "studio", blind)
+    monkeypatch.setattr("gapless.learn.clip.studio", blind)
     main(["train", "velocity", "--residual", "--out", str(tmp_path / "blind"), *SMALL])  # no error
     assert "no clip: cannot draw, as OpenGL does not start" in capsys.readouterr().err
     assert not (tmp_path / "blind" / "clip.png").exists()
