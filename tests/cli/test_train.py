@@ -20,7 +20,9 @@ def few_held_out_worlds(monkeypatch):
     monkeypatch.setattr("gapless.learn.run.HELD_OUT", 4)
     monkeypatch.setattr("gapless.learn.run.HELD_OUT_SECONDS", 0.5)
     monkeypatch.setattr("gapless.learn.clip.SECONDS", 0.2)
-    monkeypatch.setattr("gapless.learn.clip.studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8)))
+    monkeypatch.setattr(
+        "gapless.learn.clip.studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8))
+    )
 
 
 def test_a_training_leaves_a_policy_and_says_how_it_went(tmp_path, capsys):

@@ -78,12 +78,12 @@ def test_a_leg_whose_joints_have_no_limits_is_still_a_leg(twin):
     spec = twin.spec.copy()
     for joint in spec.joints:
         joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
-    assert legs_of(Twin.build(spec, defaults(), 0.02, "free")).names == legs_of(twin.robot).names
+    assert legs_of(Twin.build(spec, defaults(), 0.02, "free").robot).names == legs_of(twin.robot).names
 
 
 def test_a_soft_leg_is_still_a_leg(twin):
     soft = Twin.build(twin.spec.copy(), [*defaults(), Flex(stiffness=10.0)], 0.02, "soft")
-    assert legs_of(soft).names == legs_of(twin.robot).names
+    assert legs_of(soft.robot).names == legs_of(twin.robot).names
 
 
 WHEELS = {
@@ -101,4 +101,4 @@ def test_what_rolls_is_no_leg(wheel, tmp_path):
     body = f'<body pos="0 0 .1"><freejoint/><geom type="box" size=".2 .15 .03"/>{wheels}</body>'
     floor = '<geom type="plane" size="0 0 1"/>'
     (tmp_path / "rover.xml").write_text(f"<mujoco><worldbody>{floor}{body}</worldbody><actuator>{drives}</actuator></mujoco>")
-    assert find_legs(Twin.load(tmp_path / "rover.xml")) is None
+    assert find_legs(Twin.load(tmp_path / "rover.xml").robot) is None

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from gapless.robots import BUILT_IN, RobotModel, load
+from gapless.robots import BUILT_IN, RobotModel, home_data, load
 
 FREE = ("rover", "quadruped", "biped")
 
@@ -111,7 +111,7 @@ def test_legged_robots_stand_on_their_servos_alone(name, height, gain):
     model = load(name).model
     model.actuator_gainprm[:] *= gain
     model.actuator_biasprm[:] *= gain
-    data = model.home, model.home_command
+    data = home_data(model)
     mujoco.mj_step(model, data, round(8 / model.opt.timestep))
     tilt = math.acos(data.body("base").xmat[8])
     assert data.qpos[2] > 0.88 * height

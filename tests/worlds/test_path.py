@@ -47,25 +47,6 @@ def test_readings_interpolate_between_steps(age):
     np.testing.assert_allclose(out[0, 0], line[-1] - age, atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.floats(-3, 3), min_size=7, max_size=7))
-def test_rotations_agree_with_mujoco(numbers):
-    import mujoco
-
-    a = np.array(numbers[:4]) + [2.0, 0, 0, 0]
-    if np.linalg.norm(a) < 1e-3:
-        return
-    a /= np.linalg.norm(a)
-    v = np.array(numbers[4:])
-    truth, inverse = np.empty(3), np.empty(4)
-    mujoco.mju_negQuat(inverse, a)
-    mujoco.mju_rotVecQuat(truth, v, inverse)
-    np.testing.assert_allclose(path.rotate_back(a[None], v[None])[0], truth, atol=1e-9)
-    product = np.empty(4)
-    mujoco.mju_mulQuat(product, a, inverse)
-    np.testing.assert_allclose(path.multiply(a[None], inverse[None])[0], product, atol=1e-12)
-
-
 def test_whole_steps_are_not_spoilt_by_rounding():
     for k in range(1, 60):
         assert path.in_steps(np.array([k * 0.005]), 0.005)[0] == k

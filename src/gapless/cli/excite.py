@@ -7,7 +7,7 @@ import tyro
 
 if TYPE_CHECKING:
     from gapless.identify import Excitation
-    from gapless.twin import Belief, Twin, load_recipe
+    from gapless.twin import Belief, Twin
 
 NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
 MOTIONS = ("chirp", "multisine", "designed")
@@ -107,7 +107,7 @@ def excite(
 def _load(model: str, belief: Path | None, kp: float | None, kd: float | None, in_air: bool) -> "tuple[Twin, Belief | None]":
     """The twin that the belief is about, and the belief."""
     from gapless.robots import load
-    from gapless.twin import Twin, load_belief, stated_gains
+    from gapless.twin import Twin, load_belief, load_recipe, stated_gains
 
     robot, given = load(model), stated_gains(kp, kd)
     if belief is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from gapless.twin import Twin, load_recipe, written_recipe
+    from gapless.twin import Twin
     from gapless.worlds import Replay
 
 HORIZONS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -60,7 +60,7 @@ def replay(
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.robots import load
-    from gapless.twin import as_given, stated_gains
+    from gapless.twin import as_given, load_recipe, stated_gains, written_recipe
     from gapless.worlds import Replayer
 
     for option, seconds in (("window", window), ("end", end)):
