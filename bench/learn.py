@@ -39,13 +39,13 @@ from gapless.learn import (
     News,
     Progress,
     Run,
-    contract_of,
+    build_contract,
     draw_from,
+    ppo_settings,
     run_course,
-    settings_of,
     train,
 )
-from gapless.policy import load
+from gapless.policy import load_policy
 from gapless.twin import Belief
 from gapless.worlds import Worlds
 
@@ -131,7 +131,7 @@ def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief |
         began = time.perf_counter()
         train(run, folder, tell, threads=threads)
         minutes = (time.perf_counter() - began - measuring) / 60
-    policy = load(folder)
+    policy = load_policy(folder)
     twin, task, _ = run.build()
     figures: dict[str, Any] = {"seed": run.seed, "minutes": minutes}
     for name, met, draws in (("", robots or draw_from("wide", twin), COURSE_DRAWS), ("nominal_", None, 1)):
@@ -151,7 +151,7 @@ def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief |
 def doing_nothing(run: Run, threads: int) -> dict[str, float]:
     """The simplest policy, every action zero: joints at home, or the open-loop gait where there is one; robots of seed 0."""
     twin, task, _ = run.build()
-    actions = len(contract_of(twin, task).action.joints)
+    actions = len(build_contract(twin, task).action.joints)
     rng = np.random.default_rng([1000, 3])
     result = run_course(twin, task, lambda seen: np.zeros((len(seen), actions)), draw_from("wide", twin), rng, threads=threads)
     return {f"nothing_{k}": v for k, v in result.summary().items() if k in JUDGED}
@@ -213,7 +213,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     console = Console(stderr=True, highlight=False)
     plain = Run(given.task, given.robot, given.preset, history=given.history, residual=given.residual, kp=given.kp, kd=given.kd)
-    settings = settings_of(given.task, plain.twin())
+    settings = ppo_settings(given.task, plain.twin())
     settings = dataclasses.replace(
         settings,
         recurrent=given.lstm,

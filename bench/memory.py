@@ -22,7 +22,7 @@ from rich.console import Console
 
 from bench.data import DATA
 from bench.learn import difference, learned, summary
-from gapless.learn import Run, box, settings_of
+from gapless.learn import Run, box_belief, ppo_settings
 from gapless.twin import recipe_of, save_belief
 
 ROBOT = DATA / "double_pendulum" / "model" / "double_pendulum.xml"
@@ -55,10 +55,10 @@ def main() -> None:
     console = Console(stderr=True, highlight=False)
     plain = Run("swing", str(ROBOT), kp=2.0, kd=0.05)
     twin = plain.twin()
-    hidden, file = box(twin, HIDDEN), given.out / "hidden.json"
+    hidden, file = box_belief(twin, HIDDEN), given.out / "hidden.json"
     given.out.mkdir(parents=True, exist_ok=True)
     save_belief(hidden, file, recipe_of(twin))
-    settings = dataclasses.replace(settings_of("swing", twin), iterations=ITERATIONS)
+    settings = dataclasses.replace(ppo_settings("swing", twin), iterations=ITERATIONS)
     drawn = dataclasses.replace(plain, preset="narrow", belief=str(file), settings=settings)
     runs = {
         "fixed": dataclasses.replace(drawn, preset="none", belief=""),

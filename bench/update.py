@@ -20,7 +20,7 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.extensions import Symmetry
 
-from gapless.learn import Environment, Learner, Mirror, Run, settings_of
+from gapless.learn import Environment, Learner, Mirror, Run, ppo_settings
 
 
 def with_image(mirrors: tuple[Mirror, Mirror, Mirror]) -> Callable[..., Any]:
@@ -47,7 +47,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)  # as a training does
     twin, task, belief = Run("velocity", "quadruped").build()
-    settings = settings_of("velocity", twin)
+    settings = ppo_settings("velocity", twin)
     learner = Learner(lambda rng, _: Environment(twin, task, settings.worlds, belief, rng), settings, 0)
     alg, ours = learner.alg, learner.alg.update
     symmetry = Symmetry(learner.env, with_image(alg.mirrors), use_data_augmentation=True)

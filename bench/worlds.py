@@ -34,7 +34,7 @@ from rich.table import Table
 from bench.harness import Case, added, interleave, ratio, uncertainty
 from bench.raw_loop import RawLoop, compiled, states
 from gapless.arrays import Array
-from gapless.robots import load as robot
+from gapless.robots import load_robot
 from gapless.twin import Box, Inertia, Twin
 from gapless.worlds import Worlds
 
@@ -241,7 +241,7 @@ class OneRobot(gymnasium.Env[Array, Array]):
 @contextlib.contextmanager
 def gymnasium_case(twin: Twin) -> Iterator[tuple[Case, int]]:
     """The case, and control steps in it; with the number of processes that is fastest here."""
-    make = functools.partial(OneRobot, robot("quadruped").spec.to_xml(), twin.substeps)
+    make = functools.partial(OneRobot, load_robot("quadruped").spec.to_xml(), twin.substeps)
     command = twin.home_command
 
     def play(envs: Any, r: int) -> None:

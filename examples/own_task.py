@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.learn import Episode, News, Run, Settings, joint_terms, run_course, train
-from gapless.policy import Term, load
+from gapless.learn import Episode, News, PPOSettings, Run, joint_terms, run_course, train
+from gapless.policy import Term, load_policy
 
 OUT = Path("out/crouch")
 
@@ -47,9 +47,9 @@ def tell(news: News) -> None:
 
 
 def main() -> None:
-    run = Run("crouch", "quadruped", settings=Settings(worlds=128, iterations=100, every=25))
+    run = Run("crouch", "quadruped", settings=PPOSettings(worlds=128, iterations=100, every=25))
     train(run, OUT, tell, task=Crouch())
-    policy = load(OUT)
+    policy = load_policy(OUT)
     twin, task, robots = run.build(Crouch())
     result = run_course(twin, task, policy, robots, np.random.default_rng(1), draws=2, seconds=4.0, contract=policy.contract)
     print(f"{result.summary()['success']:.0%} of {len(result.fell)} robots, each kicked, hold their height to 2 cm")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gapless import learn as runs
 from gapless.cli import main
 from gapless.cli.train import _dashboard
 from gapless.errors import BadInput
+from gapless.learn import PPOSettings, Run, train
 
 SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 
@@ -59,8 +59,8 @@ def test_a_clip_of_the_policy_ends_a_training(tmp_path, capsys, monkeypatch):
 
 
 def test_the_dashboard_shows_errors_in_tracking_in_their_units(tmp_path):
-    seen, run = [], runs.Run("velocity", "quadruped", settings=runs.Settings(worlds=6, steps=8, iterations=1))
-    runs.train(run, tmp_path, seen.append, threads=1)
+    seen, run = [], Run("velocity", "quadruped", settings=PPOSettings(worlds=6, steps=8, iterations=1))
+    train(run, tmp_path, seen.append, threads=1)
     console = Console(width=100, record=True, quiet=True)
     with console.capture() as said:
         console.quiet = False
@@ -72,7 +72,6 @@ def test_the_dashboard_shows_errors_in_tracking_in_their_units(tmp_path):
 
 
 def test_ctrl_c_is_a_stop_in_good_order(tmp_path, capsys, monkeypatch):
-    train = runs.train
 
     def interrupted(run, folder, tell, *rest):
         def once(news):
@@ -81,7 +80,7 @@ def test_ctrl_c_is_a_stop_in_good_order(tmp_path, capsys, monkeypatch):
 
         train(run, folder, once, *rest)
 
-    monkeypatch.setattr(runs, "train", interrupted)
+    monkeypatch.setattr("gapless.learn.train", interrupted)
     main(["train", "swing", "--robot", "bench", "--out", str(tmp_path / "run"), "--json", *SMALL])
     captured = capsys.readouterr()
     assert "stopped at iteration 1" in captured.err

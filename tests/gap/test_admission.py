@@ -31,9 +31,9 @@ def refused(twin: Twin, *logs: Log) -> str:
 def test_logs_of_different_robots_are_not_mixed():
     twin = Twin.load("arm")
     ours, theirs = log_of("ours.npz", twin.joints), log_of("theirs.npz", (*twin.joints[:-1], "tail"))
-    assert "ours.npz and theirs.npz are of different robots" in refused(twin, ours, theirs)
+    assert "/logs/ours.npz and /logs/theirs.npz are of different robots" in refused(twin, ours, theirs)
     torque = log_of("torque.npz", twin.joints, command="tau_cmd")
-    assert "ours.npz has q_cmd and torque.npz tau_cmd" in refused(twin, ours, torque)
+    assert "/logs/ours.npz has q_cmd and /logs/torque.npz tau_cmd" in refused(twin, ours, torque)
     admit(twin, [ours, ours])
 
 
@@ -57,5 +57,5 @@ def test_no_positions_no_log_and_too_little():
     with pytest.raises(BadInput, match=r"4\.0 s of log is too short to hold a part out.*at least 8 s"):
         long_enough([log], 8.0)
     long_enough([log, log], 7.5)
-    with pytest.raises(BadInput, match=r"no joint moves in a\.npz: record motion"):
+    with pytest.raises(BadInput, match=r"no joint moves in /logs/a\.npz: record motion"):
         moving([log])

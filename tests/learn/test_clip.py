@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 
 from gapless.learn import clip
-from gapless.learn.clip import record, write_apng
+from gapless.learn.clip import film_course, write_apng
 from gapless.learn.tasks import task_of
 from gapless.twin import Twin
 
@@ -54,7 +54,7 @@ def test_a_clip_shows_every_command_alone_and_then_none_each_from_its_start(tmp_
     monkeypatch.setattr(clip, "studio", lambda *_: contextlib.nullcontext(picture))
     monkeypatch.setattr(clip, "SECONDS", 1.6)
     rng = np.random.default_rng(0)
-    record(tmp_path / "clip.png", twin, task, lambda o: 0.5 * rng.standard_normal((len(o), 12)), None, rng)
+    film_course(tmp_path / "clip.png", twin, task, lambda o: 0.5 * rng.standard_normal((len(o), 12)), None, rng)
     assert len(drawn) == 4 * 5  # four runs of 0.4 s at 12.5 pictures a second
     expected = [[1.0, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.8], [0.0, 0.0, 0.0]]
     for shot, command in zip(np.reshape(drawn, (4, 5, -1)), expected, strict=True):

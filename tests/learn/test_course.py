@@ -6,9 +6,9 @@ import pytest
 from gapless.learn import course
 from gapless.learn.ground import on_terrain
 from gapless.learn.run import Run, train
-from gapless.learn.settings import Settings
+from gapless.learn.settings import PPOSettings
 from gapless.learn.tasks import task_of
-from gapless.policy import load
+from gapless.policy import load_policy
 from gapless.twin import Motor, Twin
 
 
@@ -108,9 +108,9 @@ def test_robots_start_on_ground_of_every_hardness_and_start_again_at_its_end(twi
 
 
 def test_a_policy_with_a_memory_runs_one_course_after_another_as_if_it_were_the_first(twin, tmp_path):
-    settings = Settings(worlds=4, steps=4, iterations=1, hidden=(8,), epochs=1, minibatches=1, recurrent=4)
+    settings = PPOSettings(worlds=4, steps=4, iterations=1, hidden=(8,), epochs=1, minibatches=1, recurrent=4)
     train(Run("velocity", "quadruped", "none", settings=settings), tmp_path, threads=1)
-    policy, task = load(tmp_path), task_of("velocity", twin)
+    policy, task = load_policy(tmp_path), task_of("velocity", twin)
 
     def judged(draws):
         rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.learn.environment import Environment, contract_of
+from gapless.learn.environment import Environment, build_contract
 from gapless.learn.presets import draw_from
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
@@ -137,7 +137,7 @@ def test_the_critic_knows_the_world_and_the_policy_does_not(twin):
 
 def test_a_policy_with_joints_in_another_order_drives_the_same_joints(twin):
     task = task_of("velocity", twin)
-    own = contract_of(twin, task)
+    own = build_contract(twin, task)
     order = np.random.default_rng(0).permutation(12)
 
     def turned(values):
@@ -242,12 +242,12 @@ def test_the_contract_names_the_frame_that_readings_are_in(twin):
     spec = twin.spec.copy()
     spec.site("imu").name = "elsewhere"
     without = dataclasses.replace(twin, spec=spec, model=spec.compile())
-    frames = [contract_of(t, task_of("velocity", t)).conventions.imu_frame for t in (twin, without)]
+    frames = [build_contract(t, task_of("velocity", t)).conventions.imu_frame for t in (twin, without)]
     assert frames == ["imu", "base"]
 
 
 def test_a_policys_filter_smooths_targets_from_the_second_period_of_an_episode_on(twin):
-    contract = contract_of(twin, task_of("velocity", twin))
+    contract = build_contract(twin, task_of("velocity", twin))
     filtered = dataclasses.replace(contract, action=dataclasses.replace(contract.action, filter=0.2))
     environment = make(twin, n=2, contract=filtered)
     environment.reset()
@@ -259,7 +259,7 @@ def test_a_policys_filter_smooths_targets_from_the_second_period_of_an_episode_o
 
 
 def test_a_policy_that_the_drives_cannot_follow_is_refused(twin):
-    contract = contract_of(twin, task_of("velocity", twin))
+    contract = build_contract(twin, task_of("velocity", twin))
     torque = dataclasses.replace(contract, action=dataclasses.replace(contract.action, kind="torque"))
     with pytest.raises(BadInput, match="the policy commands torque, but the drive of FL_hip takes position"):
         make(twin, contract=torque)
@@ -318,7 +318,7 @@ def test_the_critic_of_an_arm_knows_where_its_tip_is():
 @pytest.mark.parametrize("motor", [None, Motor(no_load_speed=21.0), Motor(dc=DC(0.8, 0.3, 24.0))])
 def test_the_contract_has_the_drives_gains_whatever_the_motor(motor):
     twin = Twin.load("quadruped", add=[motor] if motor else [])
-    joints = contract_of(twin, task_of("velocity", twin)).joints
+    joints = build_contract(twin, task_of("velocity", twin)).joints
     np.testing.assert_allclose(joints.kp, 50.0)
     np.testing.assert_allclose(joints.kd, 1.5)
     assert joints.velocity_limit == ((21.0,) * 12 if motor and motor.no_load_speed else None)
@@ -327,7 +327,7 @@ def test_the_contract_has_the_drives_gains_whatever_the_motor(motor):
 def test_gains_in_shares_of_the_supply_are_not_given_as_torque():
     motor = Motor(dc=DC(0.8, 0.3, 24.0, voltage_control=True))
     twin = Twin.load("bench", add=[Gains(kp={"*": 2.0}, kd={"*": 0.0}), motor])
-    contract = contract_of(twin, task_of("swing", twin))
+    contract = build_contract(twin, task_of("swing", twin))
     assert (contract.joints.kp, contract.joints.gain_unit) == ((2.0,), "duty")
     assert "joint_stiffness" not in mjlab_keys(contract)
-    assert "joint_stiffness" in mjlab_keys(contract_of(Twin.load("bench"), task_of("swing", Twin.load("bench"))))
+    assert "joint_stiffness" in mjlab_keys(build_contract(Twin.load("bench"), task_of("swing", Twin.load("bench"))))

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from gapless import policy as folder_of_policies
 from gapless.errors import BadInput
 from gapless.learn import run as runs
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.run import Run, load_run, read_checkpoint, train
-from gapless.learn.settings import Settings
-from gapless.policy import load
+from gapless.learn.settings import PPOSettings
+from gapless.policy import load_policy
 from gapless.robots import files_of
 from gapless.twin import Twin, recipe_of, save_belief, within_tolerance
 from tests.learn.upright import Upright
 
-SMALL = Settings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
+SMALL = PPOSettings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +91,7 @@ def test_a_run_stops_only_where_a_checkpoint_is(tmp_path):
 
 def test_the_folder_holds_a_policy_that_runs_and_knows_its_robot(tmp_path):
     curve(run_of(), tmp_path)
-    policy = load(tmp_path)
+    policy = load_policy(tmp_path)
     assert policy.contract.robot.name == "quadruped"
     assert [t.name for t in policy.contract.observation.terms][:3] == ["gyro", "gravity", "q"]
     assert policy(np.zeros((3, policy.contract.width))).shape == (3, 12)
@@ -105,7 +104,7 @@ def test_the_contract_names_the_models_file_and_the_delays_that_were_met(tmp_pat
     scene.write_text('<mujoco><include file="robot.xml"/></mujoco>')
     run = dataclasses.replace(run_of(), robot=str(robot))
     curve(run, tmp_path / "run", iterations=2)
-    contract = load(tmp_path / "run").contract
+    contract = load_policy(tmp_path / "run").contract
     assert contract.robot.model_sha256 == hashlib.sha256(robot.read_bytes()).hexdigest()
     low, high = contract.timing.delay_range
     assert 0.0 <= low < 0.004  # two delays of 0 to 20 ms, and jitter of up to 5 ms
@@ -129,7 +128,7 @@ def test_the_policy_in_the_folder_is_the_best_and_not_the_last(tmp_path, monkeyp
 
 def test_a_recurrent_policy_learns_and_is_exported_with_its_memory(tmp_path):
     curve(run_of(recurrent=8, iterations=2), tmp_path)
-    policy = load(tmp_path)
+    policy = load_policy(tmp_path)
     assert policy.contract.recurrent is not None
     once = policy(np.ones((2, policy.contract.width)))
     assert not np.array_equal(once, policy(np.ones((2, policy.contract.width))))
@@ -138,7 +137,7 @@ def test_a_recurrent_policy_learns_and_is_exported_with_its_memory(tmp_path):
 def test_history_makes_the_observation_longer(tmp_path):
     curve(dataclasses.replace(run_of(iterations=2), history=3), tmp_path)
     joints = 3 * (3 + 3 + 36)
-    assert load(tmp_path).contract.width == joints + 3 + 2 + 3
+    assert load_policy(tmp_path).contract.width == joints + 3 + 2 + 3
 
 
 def test_ctrl_c_leaves_a_usable_policy(tmp_path):
@@ -147,7 +146,7 @@ def test_ctrl_c_leaves_a_usable_policy(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(run_of(), tmp_path, stop, threads=1)
-    assert load(tmp_path).contract.width == 50
+    assert load_policy(tmp_path).contract.width == 50
 
 
 def test_a_run_that_was_stopped_between_checkpoints_ends_with_the_policy_of_one_that_was_not(tmp_path, monkeypatch):
@@ -168,19 +167,19 @@ def test_a_run_that_was_stopped_between_checkpoints_ends_with_the_policy_of_one_
 
 
 def test_ctrl_c_while_the_policy_is_written_leaves_a_usable_one(tmp_path, monkeypatch):
-    save, calls = folder_of_policies.save, []
+    save_policy, calls = runs.save_policy, []
 
     def interrupted(folder, *rest):
         calls.append(folder)
-        save(folder, *rest)
+        save_policy(folder, *rest)
         if len(calls) == 1:
             (folder / "policy.onnx").unlink()  # it had got so far
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(folder_of_policies, "save", interrupted)
+    monkeypatch.setattr(runs, "save_policy", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train(run_of(), tmp_path, threads=1)
-    assert load(tmp_path).contract.width == 50
+    assert load_policy(tmp_path).contract.width == 50
 
 
 def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypatch):
@@ -196,7 +195,7 @@ def test_a_training_that_diverges_says_so_and_keeps_the_best(tmp_path, monkeypat
         BadInput, match=r"diverged after iteration 3: .* keeps the best checkpoint .*iteration 2.* try a lower --rate"
     ):
         train(run_of(), tmp_path, threads=1)
-    assert load(tmp_path).contract.width == 50
+    assert load_policy(tmp_path).contract.width == 50
     monkeypatch.setattr(Learner, "iterate", lambda learner: diverge(SimpleNamespace(iteration=3)))
     with pytest.raises(BadInput, match="diverged after iteration 0: .* has no checkpoint yet"):
         train(run_of(), tmp_path / "at once", threads=1)
@@ -245,7 +244,7 @@ def test_a_tuning_that_only_gets_worse_keeps_what_it_started_from(tmp_path, monk
     monkeypatch.setattr(runs, "evaluate", lambda *given: (next(scores), evaluate(*given)[1]))
     curve(run_of(), tmp_path / "second", start=tmp_path / "first")
     frames = environment(run_of()).reset()["policy"]
-    np.testing.assert_array_equal(load(tmp_path / "second")(frames), load(tmp_path / "first")(frames))
+    np.testing.assert_array_equal(load_policy(tmp_path / "second")(frames), load_policy(tmp_path / "first")(frames))
 
 
 def test_a_policy_that_means_something_else_or_is_of_another_version_is_not_tuned_further(tmp_path):
@@ -305,7 +304,7 @@ def test_a_task_of_ones_own_takes_the_place_of_a_named_one(tmp_path):
     train(run, tmp_path, seen.append, threads=1, task=Upright())
     assert set(seen[-1].progress.terms) == {"upright", "falls"}
     assert seen[-1].progress.metrics == {}  # it offers none
-    assert load(tmp_path).contract.width == 42
+    assert load_policy(tmp_path).contract.width == 42
     with pytest.raises(BadInput, match="unknown task 'upright'"):
         train(run, tmp_path / "other", threads=1)
 
@@ -334,7 +333,7 @@ def test_errors_in_tracking_are_averaged_over_an_iteration_and_logged(tmp_path, 
 def test_a_residual_policy_carries_its_gait_and_goes_on_as_one(tmp_path):
     residual = dataclasses.replace(run_of(), residual=True)
     whole = curve(residual, tmp_path / "whole")
-    assert load(tmp_path / "whole").contract.action.reference.frequency == 2.75
+    assert load_policy(tmp_path / "whole").contract.action.reference.frequency == 2.75
     first = curve(residual, tmp_path / "parts", iterations=2)
     assert first + curve(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True) == whole
 

@@ -7,11 +7,10 @@ import pytest
 from gapless.learn import course
 from gapless.learn.environment import Environment
 from gapless.learn.presets import draw_from
-from gapless.learn.settings import settings_of
+from gapless.learn.settings import ppo_settings
 from gapless.learn.tasks import TASKS, task_of
 from gapless.learn.tasks.reach import NEAR
-from gapless.robots import differential_drive as drive
-from gapless.robots import wheel_speeds
+from gapless.robots import differential_drive
 from gapless.twin import Twin
 from tests.data import DATA
 
@@ -32,19 +31,20 @@ def test_every_task_plays_in_wide_worlds(name, robot):
         step = environment.step(0.3 * rng.standard_normal((6, actions)))
     assert np.isfinite(step.reward).all()
     assert all(np.isfinite(group).all() for group in step.observation.values())
-    assert settings_of(name, environment.twin).iterations > 0
+    assert ppo_settings(name, environment.twin).iterations > 0
     assert name in TASKS
 
 
 def test_a_rover_whose_wheels_turn_as_its_geometry_says_drives_as_told():
     rover = Twin.load("rover")
-    lengths, most = drive(rover.model), rover.model.actuator_ctrlrange[0, 1]
+    lengths, most = differential_drive(rover.model), rover.model.actuator_ctrlrange[0, 1]
     task = task_of("drive", rover)
     command = {}
 
     def act(observation):
-        left, right = wheel_speeds(*command["scene"].command.T, lengths.radius, lengths.track)
-        return np.column_stack([left, right]) / most
+        v, w = command["scene"].command.T
+        left, right = v - w * lengths.track / 2, v + w * lengths.track / 2
+        return np.column_stack([left, right]) / lengths.radius / most
 
     environment = Environment(rover, task, 6, None, np.random.default_rng(0), threads=1)
     command["scene"] = environment.scene

@@ -11,9 +11,9 @@ from bench.update import with_image
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Learner
 from gapless.learn.run import Run
-from gapless.learn.settings import Settings
+from gapless.learn.settings import PPOSettings
 
-SMALL = Settings(worlds=8, steps=12, hidden=(16, 16), epochs=3, minibatches=2, kl=0.005)
+SMALL = PPOSettings(worlds=8, steps=12, hidden=(16, 16), epochs=3, minibatches=2, kl=0.005)
 
 
 def learner_of(**changes):

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.learn import mirror
-from gapless.learn.environment import Environment, contract_of
+from gapless.learn.environment import Environment, build_contract
 from gapless.learn.tasks import task_of
 from gapless.learn.tasks.velocity import leads
 from gapless.policy import targets
@@ -30,9 +30,9 @@ def test_a_residual_trots_at_2_75_hz_and_lifts_diagonal_feet_by_6_cm_in_turn(twi
     reference, legs = residual.episode.reference, legs_of(twin.robot)
     assert reference.frequency == 2.75
     assert [t.frequency for t in residual.terms(twin) if t.kind == "clock"] == [2.75]  # what the policy sees is in step
-    home = np.array(contract_of(twin, residual).joints.default_pos)
+    home = np.array(build_contract(twin, residual).joints.default_pos)
     q = home + np.array(reference.table)
-    feet = legs.at(q, 0 * q, np.tile([1.0, 0, 0, 0], (len(q), 1)))[0] - legs.home
+    feet = legs.feet(q, 0 * q, np.tile([1.0, 0, 0, 0], (len(q), 1)))[0] - legs.home
     np.testing.assert_allclose(feet[:, :, :2], 0.0, atol=1e-5)
     front_left, front_right, rear_left, rear_right = feet[:, :, 2].T
     np.testing.assert_allclose(front_left, rear_right, atol=1e-5)
@@ -104,9 +104,9 @@ def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_
     task, legs = task_of("velocity", twin), legs_of(twin.robot)
     assert task == task_of("velocity", twin, residual=True)
     table = np.array(task.episode.reference.table)
-    home = np.array(contract_of(twin, task).joints.default_pos)
+    home = np.array(build_contract(twin, task).joints.default_pos)
     still = np.tile([1.0, 0.0, 0.0, 0.0], (len(table), 1))
-    feet = legs.at(home + table, 0 * table, still)[0] - legs.at(home[None], 0 * home[None], still[:1])[0]
+    feet = legs.feet(home + table, 0 * table, still)[0] - legs.feet(home[None], 0 * home[None], still[:1])[0]
     np.testing.assert_allclose(feet[:, :, 2].max(axis=0), 0.06, atol=1e-3)
     assert not (feet[:, :, 2] > 1e-3).all(axis=1).any()  # one foot always stands
 

@@ -1,12 +1,14 @@
 """A log answers by name, on each signal's own clock."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.logs import Log, Signal
+from gapless.logs import Log, Provenance, Signal
 
 
 def test_signals_are_found_by_name_and_a_missing_one_is_named(small: Log) -> None:
@@ -79,3 +81,11 @@ def test_a_held_value_is_always_one_that_was_logged(values: list[float], times: 
     held = log.at("q_cmd", np.array(times))[:, 0]
     expected = [values[int(np.clip(np.floor(t), 0, len(values) - 1))] for t in times]
     assert held.tolist() == expected
+
+
+def test_messages_name_a_log_by_the_path_it_was_read_from() -> None:
+    made = Log.from_arrays(["knee"], np.arange(3.0), {"q": np.zeros((3, 1))})
+    assert made.name == "the log"
+    with pytest.raises(BadInput, match="^the log has no signal 'tau'"):
+        made["tau"]
+    assert replace(made, provenance=Provenance("runs/a.npz")).name == "runs/a.npz"

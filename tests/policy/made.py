@@ -4,7 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Reference, Robot, Source, Term, Timing
+from gapless.policy.contract import (
+    Action,
+    Contract,
+    Conventions,
+    Joints,
+    Observation,
+    Reference,
+    RobotIdentity,
+    Source,
+    Term,
+    Timing,
+)
 
 JOINTS = tuple(f"{leg}_{joint}" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 DEFAULT = (0.1, 0.8, -1.5) * 4
@@ -31,7 +42,7 @@ def contract(observed: tuple[Term, ...] | None = None, action: Action | None = N
         observation=Observation(terms() if observed is None else observed, **layout),
         timing=Timing(0.02, 0.004, 5, (0.0, 0.02)),
         source=Source("gapless", "0.1.0", "runs/walk"),
-        robot=Robot("quadruped", "ab" * 32, 15.0),
+        robot=RobotIdentity("quadruped", "ab" * 32, 15.0),
         conventions=Conventions(imu_frame="imu"),
         commands=COMMANDS,
     )

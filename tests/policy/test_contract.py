@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Reference, Term, Timing, contract_of
+from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Reference, Term, Timing, parse_contract
 from tests.policy import made
 
 finite = st.floats(-1e6, 1e6)
@@ -19,25 +19,25 @@ finite = st.floats(-1e6, 1e6)
 
 def test_a_contract_survives_its_text_bit_by_bit():
     whole = dataclasses.replace(made.contract(), recurrent=Recurrent(("h_in",), ("h_out",)), normalizer="baked")
-    assert contract_of(whole.json()) == whole
-    assert contract_of(json.loads(whole.json())) == whole
+    assert parse_contract(whole.json()) == whole
+    assert parse_contract(json.loads(whole.json())) == whole
     assert pickle.loads(pickle.dumps(whole)) == whole  # noqa: S301  worker processes send contracts
     residual = made.residual()
-    assert contract_of(residual.json()) == residual
+    assert parse_contract(residual.json()) == residual
     assert max(map(len, residual.json().splitlines())) < 400  # a row of the gait a line
 
 
 def test_a_contract_that_was_written_before_there_were_residuals_is_read():
     table = json.loads(made.contract().json())
     del table["action"]["reference"]
-    assert contract_of(table) == made.contract()
+    assert parse_contract(table) == made.contract()
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(finite, min_size=12, max_size=12), st.lists(finite, min_size=12, max_size=12), finite)
 def test_every_float_comes_back_exactly(default, scale, gyro):
     told = made.contract((Term("gyro", "gyro", 3, gyro),), Action("position", made.JOINTS, tuple(scale), default))
-    back = contract_of(told.json())
+    back = parse_contract(told.json())
     assert back.action.scale == tuple(scale)
     assert back.action.offset == tuple(default)
     assert back.observation.terms[0].scale == gyro
@@ -60,7 +60,7 @@ def test_what_is_not_known_is_none_and_listed():
     assert bare.timing.control_dt is None
     for name in ("observation.terms", "timing.control_dt", "joints.default_pos", "joints.kp", "action.scale", "commands.vx"):
         assert name in bare.unknown
-    assert contract_of(bare.json()) == bare
+    assert parse_contract(bare.json()) == bare
     assert made.contract().unknown == ()  # and no clip, filter or gait is nothing unknown
 
 
@@ -148,7 +148,7 @@ def test_a_wrong_contract_is_refused_in_one_sentence(wrong, says):
 )
 def test_a_hostile_text_is_refused_in_one_sentence(text, says):
     with pytest.raises(BadInput, match=says):
-        contract_of(text)
+        parse_contract(text)
 
 
 def leaves(value: Any, path: tuple = ()) -> list[tuple]:
@@ -182,8 +182,8 @@ def test_whatever_a_text_holds_it_is_a_contract_or_bad_input(place, value):
         at = at[key]
     at[place[-1]] = value
     try:
-        found = contract_of(json.dumps(table))
+        found = parse_contract(json.dumps(table))
     except BadInput as error:
         assert str(error)
     else:
-        assert contract_of(found.json()) == found
+        assert parse_contract(found.json()) == found

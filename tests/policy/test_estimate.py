@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.learn.environment import Environment, contract_of
+from gapless.learn.environment import Environment, build_contract
 from gapless.learn.tasks import task_of
 from gapless.policy import Estimator
 from gapless.twin import Twin, defaults
@@ -13,7 +13,7 @@ from gapless.twin import Twin, defaults
 
 def test_the_tip_of_an_arm_is_where_the_engine_has_it():
     arm = Twin.load("arm")
-    estimator = Estimator(arm.robot, contract_of(arm, task_of("reach", arm)))
+    estimator = Estimator(arm.robot, build_contract(arm, task_of("reach", arm)))
     q = np.random.default_rng(0).uniform(-1.2, 1.2, (10, 6))
     found = estimator({"q": q, "dq": np.zeros_like(q)})["tip"]
     data = mujoco.MjData(arm.model)
@@ -38,7 +38,7 @@ def test_a_walking_robot_knows_about_how_fast_it_goes():
 
 def test_a_robot_without_legs_has_no_such_estimate():
     quadruped, rover = Twin.load("quadruped"), Twin.load("rover")
-    contract = contract_of(quadruped, task_of("velocity", quadruped))
+    contract = build_contract(quadruped, task_of("velocity", quadruped))
     with pytest.raises(BadInput, match="rover has no feet"):
         Estimator(rover.robot, contract)
 

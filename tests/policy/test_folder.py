@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Joints, Recurrent, Term, contract_of
-from gapless.policy.folder import load, onnx_of, recurrent_of, save
+from gapless.policy.contract import Action, Contract, Joints, Recurrent, Term, parse_contract
+from gapless.policy.export import onnx_of, recurrent_of
+from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.network import Policy
 from tests.policy import made
 
@@ -57,7 +58,7 @@ def answers(net: "torch.nn.Module", observation: np.ndarray) -> np.ndarray:
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("policy")
     net = network()
-    save(folder, CONTRACT, onnx_of(net, WIDTH), golden(), answers(net, golden()))
+    save_policy(folder, CONTRACT, onnx_of(net, WIDTH), golden(), answers(net, golden()))
     return folder
 
 
@@ -68,7 +69,7 @@ def folder(written, tmp_path):
 
 
 def test_a_policy_comes_back_with_its_contract_and_gives_torchs_actions(written):
-    policy = load(written)
+    policy = load_policy(written)
     assert policy.contract == CONTRACT
     assert policy.sha256 == hashlib.sha256((written / "policy.onnx").read_bytes()).hexdigest()
     for n in (1, 7, 256):
@@ -78,9 +79,9 @@ def test_a_policy_comes_back_with_its_contract_and_gives_torchs_actions(written)
 
 def test_a_residual_policy_takes_its_gait_along(tmp_path):
     net = network()
-    save(tmp_path, made.residual(), onnx_of(net, WIDTH), golden(), answers(net, golden()))
-    policy = load(tmp_path)
-    assert contract_of(policy.metadata["gapless_contract"]) == policy.contract == made.residual()
+    save_policy(tmp_path, made.residual(), onnx_of(net, WIDTH), golden(), answers(net, golden()))
+    policy = load_policy(tmp_path)
+    assert parse_contract(policy.metadata["gapless_contract"]) == policy.contract == made.residual()
 
 
 def test_exporting_leaves_the_network_in_training():
@@ -91,7 +92,7 @@ def test_exporting_leaves_the_network_in_training():
 
 def test_another_runtime_reads_the_contract_from_the_metadata_alone(written):
     found = {p.key: p.value for p in onnx.load(written / "policy.onnx").metadata_props}
-    assert contract_of(found["gapless_contract"]) == CONTRACT
+    assert parse_contract(found["gapless_contract"]) == CONTRACT
     assert found["joint_names"].split(",") == list(made.JOINTS)
     for key, values in (
         ("joint_stiffness", CONTRACT.joints.kp),
@@ -109,7 +110,7 @@ def test_the_sidecar_is_the_contract_and_the_hashes_of_the_other_files(written):
     table = json.loads((written / "contract.json").read_text())
     for name, digest in table.pop("files").items():
         assert hashlib.sha256((written / name).read_bytes()).hexdigest() == digest
-    assert contract_of(table) == CONTRACT
+    assert parse_contract(table) == CONTRACT
 
 
 def test_saving_again_replaces_the_policy_and_leaves_other_files(folder):
@@ -117,8 +118,8 @@ def test_saving_again_replaces_the_policy_and_leaves_other_files(folder):
     net = network()
     with torch.no_grad():
         net[0].bias += 1.0
-    save(folder, CONTRACT, onnx_of(net, WIDTH), golden(8), answers(net, golden(8)))
-    np.testing.assert_allclose(load(folder)(golden()), answers(net, golden()), atol=1e-5)
+    save_policy(folder, CONTRACT, onnx_of(net, WIDTH), golden(8), answers(net, golden(8)))
+    np.testing.assert_allclose(load_policy(folder)(golden()), answers(net, golden()), atol=1e-5)
     assert sorted(p.name for p in folder.iterdir()) == ["belief.json", "contract.json", "golden.npz", "policy.onnx"]
 
 
@@ -135,8 +136,8 @@ def test_a_recurrent_policy_remembers_each_robot_until_its_reset(kind, tmp_path)
             action, *state = net(frame[None], *state)
             state = [s for s in state if s is not None]
             given.append(action.numpy())
-    save(tmp_path, contract, onnx_of(net, WIDTH, parts), observation, np.concatenate(given))
-    policy = load(tmp_path)
+    save_policy(tmp_path, contract, onnx_of(net, WIDTH, parts), observation, np.concatenate(given))
+    policy = load_policy(tmp_path)
 
     rng = np.random.default_rng(0)
     state = [torch.zeros(2, 3, 16) for _ in parts]
@@ -176,8 +177,8 @@ def test_rsl_rls_actors_come_back_with_their_normaliser(kind, tmp_path):
         # frame by frame, as one robot sees them
         action = torch.cat([actor(group[i : i + 1]) for i in range(32)]).numpy()
     contract = dataclasses.replace(CONTRACT, normalizer="baked", recurrent=recurrent_of(parts))
-    save(tmp_path, contract, onnx_of(actor.as_onnx(verbose=False), WIDTH, parts), observation, action)
-    assert load(tmp_path).contract == contract
+    save_policy(tmp_path, contract, onnx_of(actor.as_onnx(verbose=False), WIDTH, parts), observation, action)
+    assert load_policy(tmp_path).contract == contract
 
 
 def test_a_recurrent_network_needs_its_memory_in_the_contract():
@@ -217,7 +218,7 @@ def test_a_network_for_one_robot_serves_many_one_by_one():
 
 
 def test_observations_of_another_shape_are_refused(written):
-    policy = load(written)
+    policy = load_policy(written)
     for wrong in (np.zeros((2, WIDTH + 1)), np.zeros(WIDTH), np.zeros((0, WIDTH))):
         with pytest.raises(BadInput, match="expected observations of shape"):
             policy(wrong)
@@ -227,17 +228,17 @@ def test_observations_of_another_shape_are_refused(written):
 def test_a_folder_without_one_of_its_files_is_refused(folder, name):
     (folder / name).unlink()
     with pytest.raises(BadInput, match=f"has no {name}; a policy folder holds"):
-        load(folder)
+        load_policy(folder)
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path):
     with pytest.raises(BadInput, match="there is no such folder"):
-        load(tmp_path / "walk")
+        load_policy(tmp_path / "walk")
     (tmp_path / "walk").write_text("")
     with pytest.raises(BadInput, match="is not a policy folder"):
-        load(tmp_path / "walk")
+        load_policy(tmp_path / "walk")
     with pytest.raises(BadInput, match="cannot be made"):
-        save(tmp_path / "walk", CONTRACT, onnx_of(network(), WIDTH), golden(), answers(network(), golden()))
+        save_policy(tmp_path / "walk", CONTRACT, onnx_of(network(), WIDTH), golden(), answers(network(), golden()))
 
 
 @pytest.mark.parametrize("name", ["contract.json", "policy.onnx", "golden.npz"])
@@ -245,7 +246,7 @@ def test_a_huge_file_is_refused_unread(folder, name):
     with (folder / name).open("r+b") as file:
         file.truncate(1 << 40)  # a hole: no byte of it is on the disk
     with pytest.raises(BadInput, match=r"1099511627776 bytes, but at most"):
-        load(folder)
+        load_policy(folder)
 
 
 @pytest.mark.parametrize("name", ["policy.onnx", "golden.npz"])
@@ -253,7 +254,7 @@ def test_a_file_of_another_policy_is_refused(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(BadInput, match=f"{name}: is not the file that contract.json was written with"):
-        load(folder)
+        load_policy(folder)
 
 
 def rehash(folder, **changes) -> None:
@@ -271,14 +272,14 @@ def test_a_truncated_file_is_refused(folder, name, share):
     (folder / name).write_bytes(content[: int(share * len(content))])
     rehash(folder)
     with pytest.raises(BadInput, match=name):
-        load(folder)
+        load_policy(folder)
 
 
 def test_a_truncated_network_is_not_saved(tmp_path):
     model = onnx_of(network(), WIDTH)
     for wrong in (b"", b"\x00" * 100, model[: len(model) // 2]):
         with pytest.raises(BadInput, match="network"):
-            save(tmp_path / "out", CONTRACT, wrong, golden(), answers(network(), golden()))
+            save_policy(tmp_path / "out", CONTRACT, wrong, golden(), answers(network(), golden()))
     assert not (tmp_path / "out").exists()
 
 
@@ -286,37 +287,37 @@ def test_a_sidecar_that_was_edited_is_refused(folder):
     table = json.loads((folder / "contract.json").read_text())
     rehash(folder, timing=table["timing"] | {"control_dt": 0.01, "decimation": None})
     with pytest.raises(BadInput, match="its metadata holds another contract than contract.json"):
-        load(folder)
+        load_policy(folder)
     (folder / "contract.json").write_text("{")
     with pytest.raises(BadInput, match=r"contract.json: not JSON"):
-        load(folder)
+        load_policy(folder)
     (folder / "contract.json").write_text(CONTRACT.json())
     with pytest.raises(BadInput, match="has no hashes"):
-        load(folder)
+        load_policy(folder)
 
 
 def test_a_contract_of_another_width_than_the_networks_is_refused(tmp_path):
     wider = made.contract((*made.terms(), Term("velocity", "velocity", 3, provenance="estimated")))
     with pytest.raises(BadInput, match=r"observation has 48 numbers, but the network's 'obs' has shape \['n', 45\]"):
-        save(tmp_path, wider, onnx_of(network(), WIDTH), golden(), answers(network(), golden()))
+        save_policy(tmp_path, wider, onnx_of(network(), WIDTH), golden(), answers(network(), golden()))
     eleven = Action("position", made.JOINTS[:11], 0.25, 0.0)
     narrow = made.contract(
         (*made.terms()[:5], Term("a", "last_action", 11), Term("b", "height", 1, provenance="estimated")), eleven
     )
     with pytest.raises(BadInput, match=r"action has 11 joints, but the network's 'actions' has shape \['n', 12\]"):
-        save(tmp_path, narrow, onnx_of(network(), WIDTH), golden(), answers(network(), golden())[:, :11])
+        save_policy(tmp_path, narrow, onnx_of(network(), WIDTH), golden(), answers(network(), golden())[:, :11])
 
 
 def test_golden_frames_that_the_network_does_not_reproduce_are_refused(folder, tmp_path):
     wrong = answers(network(), golden())
     wrong[17, 4] += 1e-3
     with pytest.raises(BadInput, match="for FR_thigh in frame 17, and training gave"):
-        save(tmp_path / "out", CONTRACT, onnx_of(network(), WIDTH), golden(), wrong)
+        save_policy(tmp_path / "out", CONTRACT, onnx_of(network(), WIDTH), golden(), wrong)
     assert not (tmp_path / "out").exists()
     np.savez(folder / "golden.npz", observation=golden(), action=wrong)
     rehash(folder)
     with pytest.raises(BadInput, match=r"policy.onnx: golden frames: the network gives .* for FR_thigh in frame 17"):
-        load(folder)
+        load_policy(folder)
 
 
 def test_golden_frames_that_prove_nothing_are_refused(tmp_path):
@@ -329,7 +330,7 @@ def test_golden_frames_that_prove_nothing_are_refused(tmp_path):
         (np.full_like(golden(), np.nan), good, "not finite"),
     ):
         with pytest.raises(BadInput, match=says):
-            save(tmp_path, CONTRACT, model, observation, action)
+            save_policy(tmp_path, CONTRACT, model, observation, action)
 
 
 def test_golden_frames_of_another_kind_are_refused(folder):
@@ -341,10 +342,10 @@ def test_golden_frames_of_another_kind_are_refused(folder):
         np.savez(folder / "golden.npz", **arrays)
         rehash(folder)
         with pytest.raises(BadInput, match=says):
-            load(folder)
+            load_policy(folder)
 
 
 def test_a_contract_that_nobody_could_run_is_not_saved(tmp_path):
     bare = Contract(Joints(("a",)), Action("position", ("a",)))
     with pytest.raises(BadInput, match="does not say observation.terms, timing.control_dt, joints.default_pos, action.scale"):
-        save(tmp_path, bare, b"", golden(), golden())
+        save_policy(tmp_path, bare, b"", golden(), golden())

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.policy.act import targets
-from gapless.policy.contract import Contract, Term, Timing, contract_of
+from gapless.policy.contract import Contract, Term, Timing, parse_contract
 from gapless.policy.observe import Observer
 from gapless.policy.step_when_pushed import CALM, SPOT, Wake
 from tests.policy import made
@@ -71,7 +71,7 @@ def test_without_a_speed_nothing_wakes_and_nothing_is_needed():
 
 
 def test_the_speed_survives_being_written():
-    assert contract_of(waking().json()) == waking()
+    assert parse_contract(waking().json()) == waking()
 
 
 def test_bad_input():

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.robots import drawing as draw_module
-from gapless.robots import load
+from gapless.robots import load_robot
 from gapless.robots.drawing import draw, write_png
 
 
@@ -42,7 +42,7 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path):
 
 def test_a_robot_is_drawn_upright_and_in_its_colours(tmp_path):
     try:
-        draw(load("arm").model, tmp_path / "arm.png", 160, 120)
+        draw(load_robot("arm").model, tmp_path / "arm.png", 160, 120)
     except BadInput as error:
         pytest.skip(str(error))
     picture = read_png(tmp_path / "arm.png").astype(int)
@@ -67,5 +67,5 @@ def test_without_opengl_the_packages_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(draw_module.sys, "platform", "linux")
     monkeypatch.setattr(draw_module, "find_library", lambda name: None)
     with pytest.raises(BadInput, match=r"libegl1.*libosmesa6"):
-        draw(load("bench").model, tmp_path / "a.png")
+        draw(load_robot("bench").model, tmp_path / "a.png")
     assert not list(tmp_path.iterdir())

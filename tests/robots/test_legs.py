@@ -26,7 +26,7 @@ def random_states(twin, n, seed=0):
 def test_feet_are_where_the_engine_has_them_and_move_as_it_says(twin):
     legs, model = legs_of(twin.robot), twin.model
     qpos, qvel = random_states(twin, 20)
-    position, velocity, height = legs.at(qpos[:, 7:], qvel[:, 6:], qpos[:, 3:7])
+    position, velocity, height = legs.feet(qpos[:, 7:], qvel[:, 6:], qpos[:, 3:7])
     data = mujoco.MjData(model)
     for i in range(len(qpos)):
         data.qpos[:], data.qvel[:] = qpos[i], qvel[i]
@@ -55,7 +55,7 @@ def test_a_body_that_moves_over_feet_that_stand_is_seen_to_move(twin):
     mujoco.mj_forward(model, data)
     # joint velocities that keep the feet on the spot while the base moves, by the engine's Jacobian
     gyro, rows, right = np.array([0.1, 0.2, -0.3]), [], []
-    position, _, _ = legs.at(data.qpos[None, 7:], np.zeros((1, len(twin.joints))), data.qpos[None, 3:7])
+    position, _, _ = legs.feet(data.qpos[None, 7:], np.zeros((1, len(twin.joints))), data.qpos[None, 3:7])
     for f, name in enumerate(legs.names):
         jacobian = np.zeros((3, model.nv))
         mujoco.mj_jac(model, data, jacobian, None, position[0, f] + data.qpos[:3], model.body(name).id)

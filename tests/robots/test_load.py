@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import BadInput
-from gapless.robots import load
+from gapless.robots import load_robot
 
 DATA = Path(os.environ.get("GAPLESS_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -50,7 +50,7 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def complaint(source) -> str:
     with pytest.raises(BadInput) as caught:
-        load(source)
+        load_robot(source)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -91,7 +91,7 @@ def test_a_model_that_wants_a_petabyte_is_refused(tmp_path):
 
 
 def test_a_urdf_says_what_it_left_open(tmp_path):
-    robot = load(write(tmp_path, "two.urdf", URDF))
+    robot = load_robot(write(tmp_path, "two.urdf", URDF))
     text = "\n".join(robot.warnings)
     assert "'arm' has no inertia: inferred" in text
     assert "'tool' has no inertia: taken as massless" in text
@@ -103,7 +103,7 @@ def test_a_urdf_says_what_it_left_open(tmp_path):
 
 
 def test_an_mjcf_says_what_it_left_open(tmp_path):
-    robot = load(write(tmp_path, "cart.xml", MJCF))
+    robot = load_robot(write(tmp_path, "cart.xml", MJCF))
     text = "\n".join(robot.warnings)
     assert "joint without a name: called 'cart_joint'" in text
     assert "actuator without a name: called 'hinge'" in text
@@ -117,12 +117,12 @@ def test_an_mjcf_says_what_it_left_open(tmp_path):
 
 def test_limits_that_are_left_out_on_purpose_are_not_news(tmp_path):
     path = write(tmp_path, "cart.xml", MJCF.replace('type="slide"', 'type="slide" limited="false"'))
-    assert "has no limits" not in "\n".join(load(path).warnings)
+    assert "has no limits" not in "\n".join(load_robot(path).warnings)
 
 
 def test_the_control_period_is_whole_physics_steps(tmp_path):
     path = write(tmp_path, "cart.xml", MJCF.replace("<worldbody>", '<option timestep="0.003"/><worldbody>', 1))
-    robot = load(path)
+    robot = load_robot(path)
     assert (robot.substeps, robot.control_dt) == (7, pytest.approx(0.021))
 
 
@@ -140,7 +140,7 @@ def test_an_impossible_timestep_is_refused(tmp_path, timestep):
 
 def test_a_loose_object_in_the_scene_is_not_the_robot(tmp_path):
     ball = '<body name="ball"><freejoint/><geom name="ball" size="0.1" mass="9"/></body></worldbody>'
-    robot = load(write(tmp_path, "cart.xml", MJCF.replace("</worldbody>", ball)))
+    robot = load_robot(write(tmp_path, "cart.xml", MJCF.replace("</worldbody>", ball)))
     assert (robot.base, robot.floating, robot.feet, robot.mass) == ("cart", False, (), pytest.approx(2))
 
 
@@ -164,7 +164,7 @@ def test_menagerie_robots_load_by_name(monkeypatch, tmp_path):
 
     package = types.SimpleNamespace(names=lambda: ["cart", "absent"], get=Entry, MenagerieError=MenagerieError)
     monkeypatch.setitem(sys.modules, "mujoco_menagerie", package)
-    robot = load("menagerie:cart")
+    robot = load_robot("menagerie:cart")
     assert (robot.name, robot.source) == ("cart", "menagerie:cart")
     assert "'cart'" in complaint("menagerie:crat")
     assert "MENAGERIE_ROOT" in complaint("menagerie:absent")
@@ -181,7 +181,7 @@ def test_menagerie_robots_load_by_name(monkeypatch, tmp_path):
     ],
 )
 def test_models_from_elsewhere_load(path, joints, mass, feet):
-    robot = load(DATA / path)
+    robot = load_robot(DATA / path)
     assert len(robot.joints) == joints
     assert robot.mass == pytest.approx(mass, abs=1e-3)
     assert len(robot.feet) == feet

@@ -6,14 +6,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from gapless.robots import BUILT_IN, RobotModel, home_data, load
+from gapless.robots import BUILT_IN, RobotModel, home_data, load_robot
 
 FREE = ("rover", "quadruped", "biped")
 
 
 @pytest.fixture(params=BUILT_IN)
 def robot(request: pytest.FixtureRequest) -> RobotModel:
-    return load(request.param)
+    return load_robot(request.param)
 
 
 def without_base_motion(robot: RobotModel) -> mujoco.MjSpec:
@@ -47,19 +47,19 @@ def test_every_robot_is_commanded_at_50_hz_and_has_what_a_scene_needs(robot):
     [("bench", 0.4, 0.7), ("arm", 0.5, 0.8), ("rover", 0.9, 1.1), ("quadruped", 12, 15), ("biped", 28, 33)],
 )
 def test_mass_is_that_of_the_class(name, low, high):
-    assert low < load(name).mass < high
+    assert low < load_robot(name).mass < high
 
 
 @pytest.mark.parametrize("name", FREE)
 def test_a_free_robot_has_an_imu_and_feet(name):
-    robot = load(name)
+    robot = load_robot(name)
     assert robot.floating and robot.base == "base"
     assert robot.model.site("imu").bodyid[0] == robot.model.body("base").id
     assert len(robot.feet) == {"rover": 2, "quadruped": 4, "biped": 2}[name]
 
 
 def test_bench_swings_with_the_period_of_a_physical_pendulum():
-    model = load("bench").model
+    model = load_robot("bench").model
     model.dof_damping[:] = model.dof_frictionloss[:] = 0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     model.opt.timestep = 0.0005
@@ -79,7 +79,7 @@ def test_bench_swings_with_the_period_of_a_physical_pendulum():
 
 
 def test_bench_sags_by_load_over_gain():
-    model = load("bench").model
+    model = load_robot("bench").model
     model.dof_frictionloss[:] = 0
     data = mujoco.MjData(model)
     data.ctrl[0] = math.pi / 2
@@ -108,7 +108,7 @@ def test_dry_friction_sticks_below_its_limit_and_slips_above(robot):
 @pytest.mark.parametrize(("name", "height"), [("quadruped", 0.287), ("biped", 0.769)])
 @pytest.mark.parametrize("gain", [1.0, 0.85])
 def test_legged_robots_stand_on_their_servos_alone(name, height, gain):
-    model = load(name).model
+    model = load_robot(name).model
     model.actuator_gainprm[:] *= gain
     model.actuator_biasprm[:] *= gain
     data = home_data(model)
@@ -121,7 +121,7 @@ def test_legged_robots_stand_on_their_servos_alone(name, height, gain):
 
 @pytest.mark.parametrize(("name", "left", "right"), [("quadruped", "L_", "R_"), ("biped", "left_", "right_")])
 def test_left_and_right_are_mirror_images(name, left, right):
-    model = load(name).model
+    model = load_robot(name).model
     lefts = [model.body(b).name for b in range(model.nbody) if left in model.body(b).name]
     assert lefts
     for body in lefts:
@@ -134,7 +134,7 @@ def test_left_and_right_are_mirror_images(name, left, right):
 
 @pytest.mark.parametrize("name", FREE)
 def test_only_feet_and_trunk_touch_and_only_the_floor(name):
-    robot = load(name)
+    robot = load_robot(name)
     model, rng = robot.model, np.random.default_rng(1)
     touched: set[str] = set()
     data = mujoco.MjData(model)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless import robots
 from gapless.errors import BadInput
+from gapless.robots import BUILT_IN, load_robot
 from gapless.twin import Box, Point, Twin, callback, within_tolerance
 from gapless.twin.mechanism import Bound
 from gapless.twin.mechanisms import (
@@ -37,9 +37,9 @@ from tests.twin.models import one_world
 OTHERS = [DATA / f for f in ("so101/model/so101.xml", "go2_inair/model/go2_fixed_base.xml", "policies/models/g1.xml")]
 
 
-@pytest.mark.parametrize("source", [*robots.BUILT_IN, *(pytest.param(p, marks=needs_data) for p in OTHERS)], ids=str)
+@pytest.mark.parametrize("source", [*BUILT_IN, *(pytest.param(p, marks=needs_data) for p in OTHERS)], ids=str)
 def test_at_nominal_values_a_twin_is_the_model_bit_by_bit(source):
-    given, twin = robots.load(source).model, Twin.load(source)
+    given, twin = load_robot(source).model, Twin.load(source)
     for name, array in twin.fields(twin.space.nominal).items():
         if not name.startswith("path."):
             own = getattr(given.opt if name.startswith("opt.") else given, name.removeprefix("opt."))
@@ -263,7 +263,7 @@ def test_bad_input_is_one_sentence(make, message):
 
 def test_keyframes_keep_their_joints_when_a_mechanism_adds_some():
     twin = Twin.load("quadruped", add=[Backlash("*_calf")])
-    plain = robots.load("quadruped").model
+    plain = load_robot("quadruped").model
     for d in twin.drives:
         assert twin.model.key_qpos[0, d.qpos] == plain.key_qpos[0, plain.joint(d.name).qposadr[0]]
 

@@ -68,8 +68,8 @@ def course(
     from rich.console import Console
 
     from gapless.errors import BadInput
-    from gapless.learn import load_run, on_terrain, record, run_course
-    from gapless.policy import load
+    from gapless.learn import film_course, load_run, on_terrain, run_course
+    from gapless.policy import load_policy
 
     for option, number, least in (("draws", draws, 1), ("seed", seed, 0)):
         if number < least:
@@ -77,7 +77,7 @@ def course(
     for file in (out, clip):
         if file and not file.parent.is_dir():
             raise BadInput(f"{file}: there is no folder {file.parent}")
-    network = load(policy)
+    network = load_policy(policy)
     run = load_run(policy)
     chosen = preset or ("narrow" if belief else run.preset)
     run = dataclasses.replace(run, robot=robot or run.robot, preset=chosen, belief=str(belief) if belief else run.belief)
@@ -109,7 +109,7 @@ def course(
         _page(out, str(policy), result)
         console.print(f"plotted into {out}", markup=False, highlight=False)
     if clip:
-        record(clip, twin, task, network, drawn, np.random.default_rng([seed, 4]), network.contract, network.reset)
+        film_course(clip, twin, task, network, drawn, np.random.default_rng([seed, 4]), network.contract, network.reset)
         console.print(f"filmed into {clip}", markup=False, highlight=False)
 
 

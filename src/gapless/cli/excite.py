@@ -106,10 +106,10 @@ def excite(
 
 def _load(model: str, belief: Path | None, kp: float | None, kd: float | None, in_air: bool) -> "tuple[Twin, Belief | None]":
     """The twin that the belief is about, and the belief."""
-    from gapless.robots import load
+    from gapless.robots import load_robot
     from gapless.twin import Twin, load_belief, load_recipe, stated_gains
 
-    robot, given = load(model), stated_gains(kp, kd)
+    robot, given = load_robot(model), stated_gains(kp, kd)
     if belief is None:
         return Twin.load(robot, add=given, in_air=in_air), None
     known, twin = load_belief(belief), load_recipe(robot, belief, given, in_air)

@@ -73,14 +73,14 @@ def fit(
     from gapless.identify import fit as identify
     from gapless.identify import fit_page as page
     from gapless.logs import load_mapping
-    from gapless.robots import load
+    from gapless.robots import load_robot
     from gapless.twin import as_given, recipe_of
     from gapless.twin import save_belief as save
 
     if particles < 0:
         raise BadInput(f"--particles must be a positive number, not {particles}")
     stated = _pairs(fix)
-    robot = load(model)
+    robot = load_robot(model)
     paths = log_paths(logs)
     read, left_out = _read(paths, load_mapping(mapping) if mapping else None)
     twin = as_given(robot, next(iter(read.values())), kp, kd, in_air)

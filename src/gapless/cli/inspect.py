@@ -73,9 +73,9 @@ def _facts(robot: str) -> "Facts":
     import mujoco
 
     from gapless.logs import Facts
-    from gapless.robots import load
+    from gapless.robots import load_robot
 
-    model = load(robot).model
+    model = load_robot(robot).model
     kinds = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
     kept = [model.joint(i) for i in range(model.njnt) if int(model.jnt_type[i]) in kinds]
     ranges = {j.name: (float(j.range[0]), float(j.range[1])) for j in kept if model.jnt_limited[j.id]}

@@ -59,7 +59,7 @@ def replay(
     from gapless.cli.inputs import log_paths
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
-    from gapless.robots import load
+    from gapless.robots import load_robot
     from gapless.twin import as_given, load_recipe, stated_gains, written_recipe
     from gapless.worlds import Replayer
 
@@ -68,7 +68,7 @@ def replay(
             raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
     if out and not out.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {out.parent}")
-    robot = load(model)
+    robot = load_robot(model)
     paths = log_paths(logs)
     stated = load_mapping(mapping) if mapping else None
     if belief and written_recipe(belief):

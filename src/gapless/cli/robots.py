@@ -26,15 +26,15 @@ def robots(
         json: Print JSON instead of tables.
     """
     from gapless.errors import BadInput
-    from gapless.robots import BUILT_IN, load
+    from gapless.robots import BUILT_IN, load_robot
 
     if name is None:
         if out:
             raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
-        summaries = [_summary(load(robot)) for robot in BUILT_IN]
+        summaries = [_summary(load_robot(robot)) for robot in BUILT_IN]
         _print_json(summaries) if json else _print_list(summaries)
         return
-    robot = load(name)
+    robot = load_robot(name)
     if json:
         _print_json(_details(robot))
     else:

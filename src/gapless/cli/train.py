@@ -73,10 +73,11 @@ def train(
     from rich.console import Console
     from rich.live import Live
 
-    from gapless import learn as runs
+    from gapless.learn import load_run
+    from gapless.learn import train as run_training
 
     if resume:
-        given = runs.load_run(out)
+        given = load_run(out)
     else:
         chosen = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
         given = _run(task, robot, belief, preset, history, residual, kp, kd, terrain, seed, chosen)
@@ -100,7 +101,7 @@ def train(
                 console.print(_line(news, given), markup=False, highlight=False, soft_wrap=True)
 
         try:
-            runs.train(given, out, tell, resume, start, threads)
+            run_training(given, out, tell, resume, start, threads)
         except KeyboardInterrupt:
             if not latest:
                 raise
@@ -133,14 +134,14 @@ def _film(given: Run, folder: Path, console: Console) -> None:
     import numpy as np
 
     from gapless.errors import BadInput
-    from gapless.learn import on_terrain, record
-    from gapless.policy import load
+    from gapless.learn import film_course, on_terrain
+    from gapless.policy import load_policy
 
-    policy, (twin, task, belief), clip = load(folder), given.build(), folder / "clip.png"
+    policy, (twin, task, belief), clip = load_policy(folder), given.build(), folder / "clip.png"
     twin = on_terrain(twin, given.terrain, np.random.default_rng([given.seed, 7]))
     try:
         with console.status("filming the policy on the course"):
-            record(clip, twin, task, policy, belief, np.random.default_rng([given.seed, 4]), policy.contract, policy.reset)
+            film_course(clip, twin, task, policy, belief, np.random.default_rng([given.seed, 4]), policy.contract, policy.reset)
     except BadInput as error:
         console.print(f"no clip: {error}", markup=False, highlight=False, soft_wrap=True)
     else:
@@ -163,7 +164,7 @@ def _run(
     """What was asked for, checked."""
     import dataclasses
 
-    from gapless.learn import Run, Settings, settings_of
+    from gapless.learn import PPOSettings, Run, ppo_settings
 
     whole = {"iterations": 1, "worlds": 4, "recurrent": 1}
     for name, least in whole.items():
@@ -174,11 +175,11 @@ def _run(
     if seed < 0 or history < 1:
         raise _bad("--seed must not be negative" if seed < 0 else f"--history must be at least 1, not {history}")
     if chosen["iterations"] is not None:  # what grows over a training grows at each checkpoint: a short one needs them too
-        chosen["every"] = max(1, min(Settings.every, chosen["iterations"] // 10))
+        chosen["every"] = max(1, min(PPOSettings.every, chosen["iterations"] // 10))
     preset = preset or ("narrow" if belief else "wide")
     robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(belief.resolve()) if belief else "", seed, history, residual, kp, kd, terrain)
-    settings = dataclasses.replace(settings_of(task, run.twin()), **{k: v for k, v in chosen.items() if v is not None})
+    settings = dataclasses.replace(ppo_settings(task, run.twin()), **{k: v for k, v in chosen.items() if v is not None})
     return dataclasses.replace(run, settings=settings)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -24,19 +23,19 @@ def admit(twin: Twin, logs: Sequence[Log]) -> None:
         raise BadInput("name at least one log")
     for log in logs:
         if "q" not in log:
-            raise BadInput(f"{name(log)}: no joint positions (signal q), so there is nothing to compare a replay with")
+            raise BadInput(f"{log.name}: no joint positions (signal q), so there is nothing to compare a replay with")
     one_robot(logs)
     free = imu_of(twin.model) is not None
     for log in logs:
         if free and "quat" not in log:
             raise BadInput(
-                f"{name(log)}: {twin.name} has a free base, but the log has no orientation (signal quat): log the IMU, "
+                f"{log.name}: {twin.name} has a free base, but the log has no orientation (signal quat): log the IMU, "
                 "or say that the base was held (--in-air)"
             )
         turned = 0.0 if free or "quat" not in log else _turned(log)
         if turned > TURNS:
             raise BadInput(
-                f"{name(log)}: the base turned by {np.degrees(turned):.0f} deg, but that of {twin.name} is held: "
+                f"{log.name}: the base turned by {np.degrees(turned):.0f} deg, but that of {twin.name} is held: "
                 "leave out --in-air, or use a model with a free base"
             )
 
@@ -50,13 +49,13 @@ def one_robot(logs: Sequence[Log]) -> None:
             joint = min(apart)
             has, lacks = (first, log) if joint in first["q"].columns else (log, first)
             raise BadInput(
-                f"{name(has)} and {name(lacks)} are of different robots, only the first has joint {joint!r}: "
+                f"{has.name} and {lacks.name} are of different robots, only the first has joint {joint!r}: "
                 "measure each robot alone"
             )
         ours, theirs = ([c for c in COMMANDS if c in one] for one in (first, log))
         if ours != theirs:
             raise BadInput(
-                f"{name(first)} has {_list(ours)} and {name(log)} {_list(theirs)}, so they were not commanded alike: "
+                f"{first.name} has {_list(ours)} and {log.name} {_list(theirs)}, so they were not commanded alike: "
                 "measure them apart"
             )
 
@@ -75,12 +74,9 @@ def moving(logs: Sequence[Log]) -> None:
     """Raise where no joint moves: all models of a robot that stands still are alike."""
     far = max((float(np.nanmax(np.ptp(log["q"].values, axis=0), initial=0.0)) for log in logs), default=0.0)
     if not far > STILL:
-        raise BadInput(f"no joint moves in {', '.join(map(name, logs[:3]))}: record motion (`gapless excite` plans one)")
-
-
-def name(log: Log) -> str:
-    """A log as it is called in a sentence."""
-    return Path(log.provenance.source).name if log.provenance.source else "the log"
+        raise BadInput(
+            f"no joint moves in {', '.join(log.name for log in logs[:3])}: record motion (`gapless excite` plans one)"
+        )
 
 
 def _turned(log: Log) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.gap.admission import admit, name, one_robot
+from gapless.gap.admission import admit, one_robot
 from gapless.gap.distribution import BLOCK, Distances, between, states
 from gapless.gap.growth import SHARE, Growth, growth
 from gapless.gap.noise import SETTLE, same_drive
@@ -84,7 +84,7 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
         raise BadInput("name at least one log")
     for log in logs:
         if "q" not in log:
-            raise BadInput(f"{name(log)}: no joint positions (signal q), so there is nothing to compare")
+            raise BadInput(f"{log.name}: no joint positions (signal q), so there is nothing to compare")
     one_robot(logs)
     if twin is not None:
         admit(twin, logs)
@@ -104,12 +104,12 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
         return Experiment(_divergence(itself, joints, scale), _divergence(other, joints, scale), None)
     if len(logs) < 2:
         raise BadInput(
-            f"{name(logs[0])}: nothing in it was commanded twice from the same state: name a second log of the same commands"
+            f"{logs[0].name}: nothing in it was commanded twice from the same state: name a second log of the same commands"
         )
     other_gains = [r for r in from_the_start(logs) if not same_drive(logs[r.first], logs[r.second])]
     note = "nothing was commanded twice from the same state"
     if other_gains:
-        one, two = (name(logs[k]) for k in (other_gains[0].first, other_gains[0].second))
+        one, two = (logs[k].name for k in (other_gains[0].first, other_gains[0].second))
         note = f"{one} and {two} have the same commands, but drives with other gains"
     return Experiment(None, None, _unaligned(logs, rng or np.random.default_rng(0)), note)
 
@@ -137,7 +137,7 @@ def _pair(logs: Sequence[Log], r: Repeat, joints: Sequence[str]) -> _Pair | None
         log.at("q", t)[:, [log["q"].columns.index(j) for j in joints]] for log, t in ((one, times), (other, times + r.lag))
     )
     where = f" at {r.start - one.start:.1f} and {r.start + r.lag - one.start:.1f} s" if one is other else ""
-    label = f"{name(one)}{where}" if one is other else f"{name(one)} and {name(other)}"
+    label = f"{one.name}{where}" if one is other else f"{one.name} and {other.name}"
     return _Pair(label, times - times[0], ours, theirs)
 
 
@@ -145,7 +145,7 @@ def _played(twin: Twin, log: Log) -> _Pair:
     """A log beside the twin that is told the same."""
     result = replay(twin, log)
     if result.failed.any():
-        raise BadInput(f"{name(log)}: the physics of {twin.name} breaks when it plays these commands")
+        raise BadInput(f"{log.name}: the physics of {twin.name} breaks when it plays these commands")
     seen = np.isfinite(result.time[0])
     since = result.time[0][seen]
     grid = np.arange(int(since[-1] * RATE) + 1) / RATE
@@ -153,7 +153,7 @@ def _played(twin: Twin, log: Log) -> _Pair:
         np.stack([np.interp(grid, since, c) for c in rows[seen].T], axis=1)
         for rows in (result.measured["q"][0], result.replayed["q"][0, 0])
     )
-    return _Pair(f"{name(log)} and {twin.name}", grid, ours, theirs)
+    return _Pair(f"{log.name} and {twin.name}", grid, ours, theirs)
 
 
 def _scale(logs: Sequence[Log], joints: Sequence[str]) -> Array:

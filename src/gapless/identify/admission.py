@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.identify.clean import WORTH, columns, name_of, sound
+from gapless.identify.clean import WORTH, columns, sound
 from gapless.identify.per_joint.kernel import BLOCK
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
 from gapless.robots import Drive, base_joint, drive_signal
@@ -58,7 +58,7 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
     for i, log in enumerate(logs):
         try:
             if log.provenance.sha256 in files:
-                raise BadInput(f"{name_of(log)}: the same recording as {files[log.provenance.sha256]}")
+                raise BadInput(f"{log.name}: the same recording as {files[log.provenance.sha256]}")
             kept, left_out = _readable(twin, log)
             notes += left_out + _ranges(twin, kept)
             _follows(twin, kept)
@@ -69,7 +69,7 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             continue
         let_in[i] = kept
         if log.provenance.sha256:
-            files[log.provenance.sha256] = name_of(log)
+            files[log.provenance.sha256] = log.name
     if not let_in:
         first = next(iter(refused.values()), "there is no log to fit to")
         raise BadInput(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
@@ -86,7 +86,7 @@ def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
     commands = _commands(twin, log)
     for finding in clock_findings(log):
         if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
-            raise BadInput(f"{name_of(log)}: {finding.sentence}")
+            raise BadInput(f"{log.name}: {finding.sentence}")
     return sound(log, twin.joints, commands)
 
 
@@ -94,7 +94,7 @@ def _commands(twin: Twin, log: Log) -> dict[str, list[str]]:
     """The signals that the drives are told, and the joints of each; BadInput where something was not recorded."""
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (--kp, --kd) for its joints")
-    name, told = name_of(log), dict[str, list[str]]()
+    name, told = log.name, dict[str, list[str]]()
     if twin.floating and "quat" not in log:
         raise BadInput(
             f"{name}: {twin.name} has a floating base, and the log says nothing about it (no quat or gyro): record its IMU, or "
@@ -129,7 +129,7 @@ def _ranges(twin: Twin, log: Log) -> list[str]:
         q = q[np.isfinite(q)]
         low, high = twin.model.jnt_range[d.joint].tolist()
         beyond = np.maximum(low - q, q - high) / (high - low)
-        said = f"{name_of(log)}: {_measured(twin, d, log)}"
+        said = f"{log.name}: {_measured(twin, d, log)}"
         if np.mean(beyond > OUTSIDE) > OFTEN:
             raise BadInput(f"{said}: {_guess(q, low, high, _hinge(twin, d))}")
         if np.mean(beyond > OUTSIDE / 2) > WORTH:
@@ -166,7 +166,7 @@ def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
 
 def _follows(twin: Twin, log: Log) -> None:
     """Whether each joint does what it is told, or at least something that has to do with it."""
-    clock, name = log["q"].time, name_of(log)
+    clock, name = log["q"].time, log.name
     wrong = {f.joint: f for f in joint_findings(log, None) if f.severity == ERROR and f.signal in ("q", "q_cmd")}
     for d in twin.drives:
         kind, q = drive_signal(twin.model, d.actuator), log["q"].column(d.name)
@@ -212,7 +212,7 @@ def _overlaps(twin: Twin, log: Log) -> None:
     for links, count in often.items():
         if count > ALWAYS * len(poses):
             raise BadInput(
-                f"{name_of(log)}: {links} of {twin.name} are {1e3 * DEEP:g} mm and more inside each other wherever the robot "
+                f"{log.name}: {links} of {twin.name} are {1e3 * DEEP:g} mm and more inside each other wherever the robot "
                 "was measured: exclude their contact in the model, or check encoder zeros, signs and units"
             )
 
@@ -223,7 +223,7 @@ def _survives(twin: Twin, log: Log) -> None:
         return
     d = _wildest(twin, log)
     raise BadInput(
-        f"{name_of(log)}: the physics of {twin.name} breaks within {BEGINNING:g} s of the measured start; "
+        f"{log.name}: the physics of {twin.name} breaks within {BEGINNING:g} s of the measured start; "
         f"{_measured(twin, d, log)}: check its encoder's zero, sign and unit, its gain and armature, and the time step of "
         f"{twin.model.opt.timestep:g} s"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ def sound(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]]
         joints: whose positions count.
         commands: signals that the joints were told, and the joints of each.
     """
-    name, clock = name_of(log), log["q"].time
+    name, clock = log.name, log["q"].time
     q = columns(log, "q", joints)
     wild = _wild(clock, q)
     gone = ~np.isfinite(q).all(axis=1) | wild.any(axis=1)
@@ -69,10 +68,6 @@ def sound(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]]
 def columns(log: Log, signal: str, joints: Sequence[str]) -> Array:
     """Shape: (samples, joints)."""
     return np.column_stack([log[signal].column(j) for j in joints])
-
-
-def name_of(log: Log) -> str:
-    return Path(log.provenance.source).name if log.provenance.source else "the log"
 
 
 def _wild(clock: Array, q: Array) -> NDArray[np.bool_]:

@@ -59,14 +59,14 @@ def doubts(
     first = np.cumsum([0] + [int((len(c.q) - 1) * c.period / block) + 1 for c in courses])
     for joint, blocks in left_out.items():
         which = [(b, int(np.searchsorted(first, b, side="right")) - 1) for b in blocks[:4]]
-        places = ", ".join(f"{_name(logs[i])} at {(b - first[i]) * block:.0f} s" for b, i in which)
+        places = ", ".join(f"{logs[i].name} at {(b - first[i]) * block:.0f} s" for b, i in which)
         more = f" and {len(blocks) - 4} more" if len(blocks) > 4 else ""
         out.append(f"{joint}: left out what no joint model fits (blocked, slipped or touching?): {places}{more}")
     sizes = np.array([np.sqrt((t.error("fitted") ** 2).mean()) for t in traced])
     worse = np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []
     for i in worse:
         out.append(
-            f"{_name(logs[i])} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
+            f"{logs[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
             f"theirs {np.degrees(np.median(sizes)):.2g}"
         )
     if zeros:
@@ -96,7 +96,7 @@ def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
             if swings:
                 joint, more = next(iter(swings)), f" and {len(swings) - 1} more" if len(swings) > 1 else ""
                 said = f"{signal} of {joint}{more} swings {swings[joint]} from sample to sample"
-                out.append(f"{_name(log)}: {said}; no joint follows that")
+                out.append(f"{log.name}: {said}; no joint follows that")
     return out
 
 
@@ -108,9 +108,3 @@ def _at_bound(belief: Gaussian) -> list[str]:
     return [
         n for n, s, low in zip(space.names, stuck, space.low, strict=True) if s and not (low == 0 and n.startswith("friction."))
     ]
-
-
-def _name(log: Log) -> str:
-    from pathlib import Path
-
-    return Path(log.provenance.source).name if log.provenance.source else "the log"

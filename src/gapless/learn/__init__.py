@@ -4,16 +4,16 @@ A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
 
-from gapless.learn.clip import record
+from gapless.learn.clip import film_course
 from gapless.learn.course import DRAWS as COURSE_DRAWS
 from gapless.learn.course import Result as CourseResult
 from gapless.learn.course import run as run_course
-from gapless.learn.environment import Environment, contract_of
+from gapless.learn.environment import Environment, build_contract
 from gapless.learn.ground import on_terrain
 from gapless.learn.mirror import Mirror
-from gapless.learn.presets import box, draw_from
+from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import News, Run, load_run, train
-from gapless.learn.settings import Settings, settings_of
+from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
 
@@ -26,18 +26,18 @@ __all__ = [
     "Learner",
     "Mirror",
     "News",
+    "PPOSettings",
     "Progress",
     "Run",
-    "Settings",
-    "box",
-    "contract_of",
+    "box_belief",
+    "build_contract",
     "draw_from",
+    "film_course",
     "joint_terms",
     "load_run",
     "on_terrain",
-    "record",
+    "ppo_settings",
     "run_course",
-    "settings_of",
     "task_of",
     "train",
 ]

@@ -25,7 +25,7 @@ SHADOW, SAMPLES = 1024, 0
 SECONDS = 12.0
 
 
-def record(
+def film_course(
     path: Path,
     twin: Twin,
     task: Task,

@@ -24,7 +24,7 @@ from gapless.policy import (
     Joints,
     Observation,
     Observer,
-    Robot,
+    RobotIdentity,
     Source,
     Term,
     Timing,
@@ -92,11 +92,11 @@ class Environment:
             contract: of a policy that was trained elsewhere; what the task says unless given.
         """
         self.twin, self.task, self.n = twin, task, n
-        self.contract = contract_of(twin, task) if contract is None else contract
+        self.contract = build_contract(twin, task) if contract is None else contract
         _check_drives(twin, self.contract)
         self._columns = self.contract.columns(twin.joints)
         kinds = {t.kind for t in self.contract.observation.terms}
-        usual = ("q", "dq", "quat", "gyro") if Scene.floats(twin) else ("q", "dq")
+        usual = ("q", "dq", "quat", "gyro") if twin.floating else ("q", "dq")
         signals = (*usual, *(s for s in ("tau", "acc") if s in kinds))
         self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], signals, threads)
         self._rng = rng
@@ -343,7 +343,7 @@ def _grouping(space: Space) -> tuple[tuple[str, ...], Array]:
     return quantities, belongs / np.maximum(belongs.sum(axis=0), 1)
 
 
-def contract_of(twin: Twin, task: Task) -> Contract:
+def build_contract(twin: Twin, task: Task) -> Contract:
     """What a runtime must know of a policy for this task and robot."""
     robot = twin.robot
     table = robot.joint_table
@@ -381,7 +381,7 @@ def contract_of(twin: Twin, task: Task) -> Contract:
         observation=Observation(terms),
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
         source=Source("gapless", gapless.__version__),
-        robot=Robot(twin.name, mass=robot.mass),
+        robot=RobotIdentity(twin.name, mass=robot.mass),
         conventions=Conventions(imu_frame=imu.frame if imu else None),
         normalizer="baked",
         commands=dict(task.commands),

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from gapless.learn.environment import Environment
-from gapless.learn.settings import Settings
+from gapless.learn.settings import PPOSettings
 from gapless.learn.update import SideBySide
 from gapless.learn.vecenv import TorchEnvironment
 
@@ -59,7 +59,7 @@ class Learner:
     (networks, optimiser, chunk) is all there is to know, and a run that was stopped goes on as if it had not been.
     """
 
-    def __init__(self, make: Callable[[np.random.Generator, float], Environment], settings: Settings, seed: int):
+    def __init__(self, make: Callable[[np.random.Generator, float], Environment], settings: PPOSettings, seed: int):
         """Build everything.
 
         Args:

@@ -81,12 +81,12 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 
             raise BadInput("the preset narrow draws from a belief: give one with --belief, or use wide")
         return belief
     if preset == "wide":
-        return box(twin, WIDE)
-    drawn = box(twin, MODELS30).sample(30, np.random.default_rng(30 + lot))
-    return Particles(box(twin, MODELS30).space, drawn, np.full(30, 1 / 30))
+        return box_belief(twin, WIDE)
+    drawn = box_belief(twin, MODELS30).sample(30, np.random.default_rng(30 + lot))
+    return Particles(box_belief(twin, MODELS30).space, drawn, np.full(30, 1 / 30))
 
 
-def box(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Box:
+def box_belief(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Box:
     """The box that a table of ranges means for a robot; what the robot does not have is left out."""
     robot = twin.robot
     base, weight = robot.base, robot.mass

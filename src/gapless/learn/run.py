@@ -20,10 +20,10 @@ from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
 from gapless.learn.presets import draw_from
-from gapless.learn.settings import Settings
+from gapless.learn.settings import PPOSettings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
-from gapless.policy import Contract, checks
+from gapless.policy import Contract, checks, load_policy, onnx_of, recurrent_of, save_policy
 from gapless.robots import files_of
 from gapless.twin import Belief, Gains, Twin, load_belief, load_recipe
 
@@ -59,7 +59,7 @@ class Run:
     kp: float | None = None
     kd: float | None = None
     terrain: str = "flat"
-    settings: Settings = field(default_factory=Settings)
+    settings: PPOSettings = field(default_factory=PPOSettings)
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
 
@@ -121,10 +121,10 @@ def load_run(folder: Path) -> Run:
     try:
         given = table["settings"]
         table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
-        missing = [f.name for f in dataclasses.fields(Settings) if f.name not in given]
+        missing = [f.name for f in dataclasses.fields(PPOSettings) if f.name not in given]
         if missing:
             raise BadInput(f"settings lack {missing[0]}")
-        return Run(**table | {"settings": Settings(**given)})
+        return Run(**table | {"settings": PPOSettings(**given)})
     except (KeyError, TypeError, BadInput) as error:
         raise BadInput(f"{path}: not whole ({disk.reason(error)})") from None
 
@@ -175,7 +175,6 @@ def train(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch
 
-    from gapless import policy as policies
     from gapless.learn.learner import Diverged, Learner
 
     torch.set_num_threads(1)  # such small networks lose by sharing, and the sums stay the same on any machine
@@ -210,7 +209,7 @@ def train(
     elif start is not None:
         load_run(start)  # of this version
         state = read_checkpoint(start / "best.pt")
-        _same_meaning(start, policies.load(start).contract, learner.environment.contract)
+        _same_meaning(start, load_policy(start).contract, learner.environment.contract)
         _fits(start, learner.start_from, state)
         keep()  # before there is a run to resume
         run.save(folder)
@@ -283,17 +282,15 @@ def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Go
 
 def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
     """Write the policy as any runtime takes it."""
-    from gapless import policy as policies
-
     contract = environment.contract
     contract = dataclasses.replace(
         contract,
-        recurrent=policies.recurrent_of(policy.memory),
+        recurrent=recurrent_of(policy.memory),
         source=dataclasses.replace(contract.source, run=folder.name),
         robot=dataclasses.replace(contract.robot, model_sha256=model_sha256),
         timing=dataclasses.replace(contract.timing, delay_range=delays(environment)),
     )
-    policies.save(folder, contract, policies.onnx_of(policy.network, contract.width, policy.memory), *golden)
+    save_policy(folder, contract, onnx_of(policy.network, contract.width, policy.memory), *golden)
 
 
 DELAYS = ("action", "observation")

@@ -89,15 +89,10 @@ class Scene:
             at = int(twin.model.jnt_qposadr[self._base])
             self.home_height = float(worlds.home[at + 2])
             if self._legs is not None:  # where the feet touch the ground, whatever the file says
-                _, _, low = self._legs.at(self.home[None], 0 * self.home[None], np.array([[1.0, 0, 0, 0]]))
+                _, _, low = self._legs.feet(self.home[None], 0 * self.home[None], np.array([[1.0, 0, 0, 0]]))
                 self.home_height = -float(low.min())
             self.base_place, self.base_dof = at, int(twin.model.jnt_dofadr[self._base])
         self.watch(worlds)
-
-    @staticmethod
-    def floats(twin: Twin) -> bool:
-        """Whether the robot's base moves freely."""
-        return twin.floating
 
     @property
     def floating(self) -> bool:
@@ -170,13 +165,13 @@ class Scene:
 
         Shapes: (k, feet, 3), (k, feet, 3), (k, feet).
         """
-        feet, velocity, low = self.legs.at(q, dq, quat)
+        feet, velocity, low = self.legs.feet(q, dq, quat)
         if self.ground is None:
             return feet, velocity, low + position[:, 2:]
         points, radius = feet[:, :, None], self.legs.points[:, :, 3]
         if self._soles is not None:
             soles, radius = self._soles
-            points = soles.at(q, dq, quat)[0].reshape(len(q), len(self.legs), -1, 3)
+            points = soles.feet(q, dq, quat)[0].reshape(len(q), len(self.legs), -1, 3)
         return feet, velocity, self.ground.clearance(points, radius, quat, position)
 
     def point(self, name: str) -> Array:
@@ -213,7 +208,7 @@ def _soles(legs: Legs, home: Array) -> tuple[Legs, Array] | None:
     """
     if legs.points.shape[1] == 1:
         return None
-    at = _apart(legs, legs.points).at(home[None], 0 * home[None], np.array([[1.0, 0, 0, 0]]))
+    at = _apart(legs, legs.points).feet(home[None], 0 * home[None], np.array([[1.0, 0, 0, 0]]))
     low = at[2].reshape(len(legs), -1)
     kept = []
     for points, z in zip(legs.points, low, strict=True):

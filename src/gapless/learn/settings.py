@@ -1,4 +1,4 @@
-"""Settings of PPO that work without tuning, by task."""
+"""PPOSettings of PPO that work without tuning, by task."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_STEPS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Proximal policy optimisation as rsl-rl-lib does it; `settings_of` has what suits a task and robot."""
+class PPOSettings:
+    """Proximal policy optimisation as rsl-rl-lib does it; `ppo_settings` has what suits a task and robot."""
 
     worlds: int = 256
     steps: int = 24
@@ -105,17 +105,17 @@ class Settings:
         }
 
 
-def settings_of(task: str, twin: Twin) -> Settings:
-    """Settings that work for a task and robots of its class."""
+def ppo_settings(task: str, twin: Twin) -> PPOSettings:
+    """PPOSettings that work for a task and robots of its class."""
     small = {"drive": 200, "stand": 150}
     if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
-        return Settings(iterations=300, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
+        return PPOSettings(iterations=300, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
     if task == "swing":  # a policy that is sure too early stays with one link up and the other aside
-        return Settings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
+        return PPOSettings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
     if task in small:
-        return Settings(worlds=128, iterations=small[task])
+        return PPOSettings(worlds=128, iterations=small[task])
     legs = find_legs(twin.robot)
     if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
-        return Settings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
+        return PPOSettings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
     # more worlds for fewer periods: what a period costs besides physics is shared by more of them
-    return Settings(worlds=512, steps=12)
+    return PPOSettings(worlds=512, steps=12)

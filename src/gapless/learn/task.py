@@ -100,7 +100,7 @@ def joint_terms(twin: Twin, history: int = 1) -> tuple[Term, ...]:
         Term("gravity", "gravity", 3, history=history, frame="base"),
     )
     return (
-        *(imu if Scene.floats(twin) else ()),
+        *(imu if twin.floating else ()),
         Term("q", "q", joints, history=history, unit="rad"),
         Term("dq", "dq", joints, scale=0.05, history=history, unit="rad/s"),
         Term("last_action", "last_action", joints, history=history),

@@ -133,8 +133,13 @@ class Log:
 
     def __getitem__(self, name: str) -> Signal:
         if name not in self.signals:
-            raise BadInput(f"{self.provenance.source or 'the log'} has no signal {name!r}, only {', '.join(self.signals)}")
+            raise BadInput(f"{self.name} has no signal {name!r}, only {', '.join(self.signals)}")
         return self.signals[name]
+
+    @property
+    def name(self) -> str:
+        """The path that the log was read from, as messages name it; "the log" for one that was made in memory."""
+        return self.provenance.source or "the log"
 
     def __contains__(self, name: str) -> bool:
         return name in self.signals

@@ -1,7 +1,7 @@
 """Policy: a network and its contract, the one source of truth for training, check and robot.
 
-    from gapless.policy import Observer, load, targets
-    policy = load("runs/walk")
+    from gapless.policy import Observer, load_policy, targets
+    policy = load_policy("runs/walk")
     observer = Observer(policy.contract, n)
     action = policy(observer(readings, command, action))
     targets(policy.contract, action)                        # of all joints, in the contract's order
@@ -18,15 +18,15 @@ from gapless.policy.contract import (
     Joints,
     Observation,
     Reference,
-    Robot,
+    RobotIdentity,
     Source,
     Term,
     Timing,
-    contract_of,
+    parse_contract,
 )
 from gapless.policy.estimate import Estimator
 from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
-from gapless.policy.folder import load, save
+from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
 from gapless.policy.step_when_pushed import Wake
@@ -41,17 +41,17 @@ __all__ = [
     "Observer",
     "Policy",
     "Reference",
-    "Robot",
+    "RobotIdentity",
     "Source",
     "Term",
     "Timing",
     "Wake",
     "checks",
-    "contract_of",
-    "load",
+    "load_policy",
     "mjlab_keys",
     "onnx_of",
+    "parse_contract",
     "recurrent_of",
-    "save",
+    "save_policy",
     "targets",
 ]

@@ -275,7 +275,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Robot:
+class RobotIdentity:
     """Which robot the policy is for."""
 
     name: str = ""
@@ -332,7 +332,7 @@ class Contract:
     observation: Observation = field(default_factory=Observation)
     timing: Timing = field(default_factory=Timing)
     source: Source = field(default_factory=Source)
-    robot: Robot = field(default_factory=Robot)
+    robot: RobotIdentity = field(default_factory=RobotIdentity)
     conventions: Conventions = field(default_factory=Conventions)
     normalizer: str = "none"
     """ "baked" where the network scales its inputs itself by what it saw in training."""
@@ -407,11 +407,11 @@ class Contract:
         return np.array([list(joints).index(j) for j in self.joints.names])
 
     def json(self) -> str:
-        """The contract as text that `contract_of` reads back bit by bit."""
+        """The contract as text that `parse_contract` reads back bit by bit."""
         return readable(json.loads(json.dumps({"version": VERSION, **asdict(self)})))
 
 
-def contract_of(text: str | bytes | Mapping[str, Any]) -> Contract:
+def parse_contract(text: str | bytes | Mapping[str, Any]) -> Contract:
     """The contract that a text or a parsed table holds; text from elsewhere is not trusted."""
     table = text
     if isinstance(text, str | bytes):
@@ -422,7 +422,14 @@ def contract_of(text: str | bytes | Mapping[str, Any]) -> Contract:
     table = dict(_table(table, "the contract"))
     if table.pop("version", None) != VERSION:
         raise BadInput(f"the contract is not of version {VERSION}, which this gapless reads; it was written by another version")
-    parts = {"joints": Joints, "action": Action, "timing": Timing, "source": Source, "robot": Robot, "conventions": Conventions}
+    parts = {
+        "joints": Joints,
+        "action": Action,
+        "timing": Timing,
+        "source": Source,
+        "robot": RobotIdentity,
+        "conventions": Conventions,
+    }
     action = table.get("action")
     if isinstance(action, Mapping) and action.get("reference") is not None:
         table["action"] = {**action, "reference": _built(Reference, action["reference"], "action.reference")}

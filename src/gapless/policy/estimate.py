@@ -43,5 +43,5 @@ class Estimator:
             found["velocity"] = self._legs.velocity(q, dq, quat, gyro)
         if self._tip is not None:
             upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
-            found["tip"] = self._tip.at(q, dq, upright)[0][:, 0]
+            found["tip"] = self._tip.feet(q, dq, upright)[0][:, 0]
         return found

@@ -16,11 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.policy.contract import Contract, contract_of, readable
-from gapless.policy.export import KEY, onnx_of, recurrent_of, with_contract
+from gapless.policy.contract import Contract, parse_contract, readable
+from gapless.policy.export import KEY, with_contract
 from gapless.policy.network import Policy
-
-__all__ = ["Policy", "load", "onnx_of", "recurrent_of", "save"]
 
 NETWORK, CONTRACT, GOLDEN = "policy.onnx", "contract.json", "golden.npz"
 LIMITS = {NETWORK: 256 << 20, CONTRACT: 4 << 20, GOLDEN: 64 << 20}
@@ -31,8 +29,8 @@ NEEDED = ("observation.terms", "timing.control_dt", "joints.default_pos", "actio
 GAINS = ("joints.kp", "joints.kd")
 
 
-def save(folder: str | Path, contract: Contract, model: bytes, observation: ArrayLike, action: ArrayLike) -> Policy:
-    """Write a policy, after it gave the golden actions to the golden observations; returns it as `load` would.
+def save_policy(folder: str | Path, contract: Contract, model: bytes, observation: ArrayLike, action: ArrayLike) -> Policy:
+    """Write a policy, after it gave the golden actions to the golden observations; returns it as `load_policy` would.
 
     Args:
         folder: made where it does not exist; other files in it stay.
@@ -66,7 +64,7 @@ def save(folder: str | Path, contract: Contract, model: bytes, observation: Arra
     return policy
 
 
-def load(folder: str | Path) -> Policy:
+def load_policy(folder: str | Path) -> Policy:
     """The policy of a folder, after every file was found to belong to it and the golden frames to come out."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -89,7 +87,7 @@ def load(folder: str | Path) -> Policy:
     observation, action = _golden(folder / GOLDEN)
     try:
         policy = Policy(contract, model)
-        if contract_of(policy.metadata.get(KEY, "")) != contract:
+        if parse_contract(policy.metadata.get(KEY, "")) != contract:
             raise BadInput(f"its metadata holds another contract than {CONTRACT}: save the policy again")
         _prove(policy, observation, action)
     except BadInput as error:
@@ -105,7 +103,7 @@ def _sidecar(text: str) -> tuple[Contract, dict[str, str]]:
     files = table.pop("files", None) if isinstance(table, dict) else None
     if not isinstance(files, dict):
         raise BadInput("has no hashes of the other files; save the policy again")
-    return contract_of(table), files
+    return parse_contract(table), files
 
 
 def _golden(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

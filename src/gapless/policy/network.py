@@ -18,7 +18,7 @@ Frame = NDArray[np.float32]
 class Policy:
     """A network that was found to fit its contract.
 
-    policy = load("runs/walk")
+    policy = load_policy("runs/walk")
     action = policy(observation)        # float32 (n, contract.width) to (n, driven joints)
     policy.reset(done)                  # memory of those robots, if it has any
     """

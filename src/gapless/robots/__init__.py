@@ -1,7 +1,8 @@
 """Robots: five built-in models, loading of any other, and the protocol that every live robot follows.
 
-`load("quadruped")`, `load("my_robot.urdf")` or `load("menagerie:unitree_go2")` gives a `RobotModel`: a MuJoCo model,
-its driven joints, base, feet, mass and control period by name, and a sentence for everything that had to be assumed.
+`load_robot("quadruped")`, `load_robot("my_robot.urdf")` or `load_robot("menagerie:unitree_go2")` gives a `RobotModel`: a
+MuJoCo model, its driven joints, base, feet, mass and control period by name, and a sentence for everything that had to be
+assumed.
 """
 
 from gapless.robots.drawing import PNG, draw, png_chunk, png_header, png_rows, studio
@@ -18,13 +19,12 @@ from gapless.robots.drives import (
     is_velocity_servo,
 )
 from gapless.robots.imu import IMU, imu_of
-from gapless.robots.leg_ik import lift
+from gapless.robots.leg_ik import solve_foot_heights
 from gapless.robots.legs import Legs, chain_to, cross, find_legs, legs_of
-from gapless.robots.load import BUILT_IN, files_of, load
+from gapless.robots.load import BUILT_IN, files_of, load_robot
 from gapless.robots.model import Joint, RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
-from gapless.robots.rover import drive as differential_drive
-from gapless.robots.rover import wheel_speeds
+from gapless.robots.rover import differential_drive
 
 __all__ = [
     "BUILT_IN",
@@ -56,11 +56,10 @@ __all__ = [
     "is_position_servo",
     "is_velocity_servo",
     "legs_of",
-    "lift",
-    "load",
+    "load_robot",
     "png_chunk",
     "png_header",
     "png_rows",
+    "solve_foot_heights",
     "studio",
-    "wheel_speeds",
 ]

@@ -20,7 +20,7 @@ CLOSE = 1e-3
 """A foot is there [m]."""
 
 
-def lift(robot: RobotModel, legs: Legs, height: Array) -> Array:
+def solve_foot_heights(robot: RobotModel, legs: Legs, height: Array) -> Array:
     """Joint positions, as differences to home, with each foot straight above its place at home, seen from the base.
 
     Feet that can stay level do: what freedom their places leave to the legs goes into that.

@@ -47,7 +47,7 @@ class Legs:
     def __len__(self) -> int:
         return len(self.names)
 
-    def at(self, q: Array, dq: Array, quat: Array) -> tuple[Array, Array, Array]:
+    def feet(self, q: Array, dq: Array, quat: Array) -> tuple[Array, Array, Array]:
         """Feet in the base's frame, their velocity in it, and how high their lowest points are above the base's origin.
 
         Shapes: (n, feet, 3), (n, feet, 3), (n, feet).
@@ -63,7 +63,7 @@ class Legs:
 
     def velocity(self, q: Array, dq: Array, quat: Array, gyro: Array) -> Array:
         """Velocity of the base in its own frame, as if the lowest feet stood still. Shape: (n, 3)."""
-        position, velocity, height = self.at(q, dq, quat)
+        position, velocity, height = self.feet(q, dq, quat)
         weight = np.exp(-(height - height.min(axis=1, keepdims=True)) / STANCE)
         weight /= weight.sum(axis=1, keepdims=True)
         moved = velocity + cross(gyro[:, None], position)
@@ -128,7 +128,7 @@ def _chains(robot: RobotModel, base: int, bodies: list[int], centres: list[Array
         np.zeros((len(bodies), 3)),
     )
     q = robot.home[[d.qpos for d in robot.drives]][None]
-    legs.home[:] = legs.at(q, np.zeros_like(q), np.array([[1.0, 0, 0, 0]]))[0][0]
+    legs.home[:] = legs.feet(q, np.zeros_like(q), np.array([[1.0, 0, 0, 0]]))[0][0]
     return legs
 
 

@@ -17,7 +17,7 @@ MAX_BYTES = 64 * 2**20
 """Largest model file that is read; a robot description with its meshes beside it is far below [bytes]."""
 
 
-def load(source: str | os.PathLike[str]) -> RobotModel:
+def load_robot(source: str | os.PathLike[str]) -> RobotModel:
     """Load a robot from a built-in name, a path to an MJCF or URDF file, or `menagerie:NAME`."""
     text, path = os.fspath(source), file_of(source)
     return _read(text.removeprefix("menagerie:") if text.startswith("menagerie:") else path.stem, text, path)

@@ -1,15 +1,14 @@
-"""Differential drive: wheel speeds from a body's motion, and back."""
+"""Differential drive: the lengths of a robot that steers by the speeds of two wheels."""
 
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
-class Drive:
-    """The two lengths of a differential drive."""
+class DifferentialDrive:
+    """Forward speed v and turn rate w need wheel speeds of (v -+ w track / 2) / radius, left and right [rad/s]."""
 
     radius: float
     """Wheel radius [m]."""
@@ -17,19 +16,7 @@ class Drive:
     """Distance between the wheels' contact points [m]."""
 
 
-def drive(model: mujoco.MjModel, left: str = "left_wheel", right: str = "right_wheel") -> Drive:
+def differential_drive(model: mujoco.MjModel, left: str = "left_wheel", right: str = "right_wheel") -> DifferentialDrive:
     """The drive of a model, from the geoms and bodies of its two wheels."""
     track = np.linalg.norm(model.body(left).pos - model.body(right).pos)
-    return Drive(radius=float(model.geom(left).size[0]), track=float(track))
-
-
-def wheel_speeds(v: ArrayLike, w: ArrayLike, radius: float, track: float) -> tuple[np.ndarray, np.ndarray]:
-    """Left and right wheel speed [rad/s] for forward speed v [m/s] and turn rate w [rad/s, left positive]."""
-    forward, turn = np.asarray(v, float), np.asarray(w, float) * track / 2
-    return (forward - turn) / radius, (forward + turn) / radius
-
-
-def body_twist(left: ArrayLike, right: ArrayLike, radius: float, track: float) -> tuple[np.ndarray, np.ndarray]:
-    """Forward speed v [m/s] and turn rate w [rad/s, left positive] for wheel speeds [rad/s] that do not slip."""
-    slow, fast = np.asarray(left, float) * radius, np.asarray(right, float) * radius
-    return (slow + fast) / 2, (fast - slow) / track
+    return DifferentialDrive(radius=float(model.geom(left).size[0]), track=float(track))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gapless import robots
 from gapless.errors import BadInput
 from gapless.logs import Log
+from gapless.robots import RobotModel, load_robot
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms import DC, Friction, Gains, Motor
 from gapless.twin.twin import Twin
@@ -19,7 +19,7 @@ NO_LOAD_SPEED = 10.0  # rad/s: of a hobby servo, to start from where only the su
 
 
 def as_given(
-    source: str | os.PathLike[str] | robots.RobotModel,
+    source: str | os.PathLike[str] | RobotModel,
     log: Log | None = None,
     kp: float | None = None,
     kd: float | None = None,
@@ -28,17 +28,17 @@ def as_given(
     """The twin of a model before anything is fitted: its own numbers, and dry friction that truly sticks.
 
     Args:
-        source: name or path, or what `robots.load` gave.
+        source: name or path, or what `load_robot` gave.
         log: whose stated gains and supply voltage are used where the two below are not given.
         kp: proportional gain of all drives [Nm/rad].
         kd: derivative gain of all drives [Nms/rad].
         in_air: hold the floating base fixed.
     """
-    robot = source if isinstance(source, robots.RobotModel) else robots.load(source)
+    robot = source if isinstance(source, RobotModel) else load_robot(source)
     return Twin.load(robot, add=[Friction(full=True), *_drive(robot, log, kp, kd)], in_air=in_air)
 
 
-def _drive(robot: robots.RobotModel, log: Log | None, kp: float | None, kd: float | None) -> list[Mechanism]:
+def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | None) -> list[Mechanism]:
     """Gains as stated, and a DC motor where the log says that the firmware's gain sets a share of the supply voltage."""
     meta = log.meta if log is not None else {}
     voltage, gain = meta.get("vin"), meta.get("kp")

@@ -10,8 +10,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gapless import robots
 from gapless.errors import BadInput
+from gapless.robots import RobotModel, load_robot
 from gapless.twin import belief as beliefs
 from gapless.twin import callback, mechanisms
 from gapless.twin.mechanism import Mechanism
@@ -36,7 +36,7 @@ def written(belief: str | os.PathLike[str]) -> bool:
 
 
 def load(
-    robot: str | os.PathLike[str] | robots.RobotModel,
+    robot: str | os.PathLike[str] | RobotModel,
     belief: str | os.PathLike[str],
     add: Sequence[Mechanism] = (),
     in_air: bool = False,
@@ -49,7 +49,7 @@ def load(
         add: mechanisms that take the place of the recipe's of the same kind; of gains, only those that are given.
         in_air: hold the floating base fixed.
     """
-    robot = robot if isinstance(robot, robots.RobotModel) else robots.load(robot)
+    robot = robot if isinstance(robot, RobotModel) else load_robot(robot)
     given = beliefs.table(belief).get("twin", {})
     try:
         made = [_mechanism(m) for m in _few(given.get("mechanisms", []), list)]

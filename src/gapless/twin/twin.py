@@ -13,10 +13,9 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gapless import robots
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.robots import Drive
+from gapless.robots import Drive, RobotModel, load_robot
 from gapless.twin import callback, path, prepare, save
 from gapless.twin.belief import Belief
 from gapless.twin.mechanism import Bound, Fields, Mechanism, ValueBlocks
@@ -62,7 +61,7 @@ class Twin:
     @classmethod
     def load(
         cls,
-        source: str | os.PathLike[str] | robots.RobotModel,
+        source: str | os.PathLike[str] | RobotModel,
         mechanisms: Sequence[Mechanism] | None = None,
         add: Sequence[Mechanism] = (),
         control_dt: float | None = None,
@@ -72,14 +71,14 @@ class Twin:
         """A twin of a built-in robot, an MJCF or URDF file, or `menagerie:NAME`.
 
         Args:
-            source: name or path, or what `robots.load` gave.
+            source: name or path, or what `load_robot` gave.
             mechanisms: what may be wrong; `defaults()` unless given.
             add: mechanisms besides those; those of a default's class replace it, in its place.
             control_dt: control period [s]; the model's own `control_dt` unless given.
             timestep: physics step [s]; the model's own unless given.
             in_air: hold the floating base fixed, a metre up: the robot hangs in a frame.
         """
-        robot = source if isinstance(source, robots.RobotModel) else robots.load(source)
+        robot = source if isinstance(source, RobotModel) else load_robot(source)
         chosen: list[Mechanism] = []
         for usual in defaults() if mechanisms is None else mechanisms:
             instead = [m for m in add if type(m) is type(usual)]
@@ -146,9 +145,9 @@ class Twin:
         return round(self.control_dt / self.model.opt.timestep)
 
     @cached_property
-    def robot(self) -> robots.RobotModel:
+    def robot(self) -> RobotModel:
         """The robot's own facts (base, feet, home, drives) as this twin has them."""
-        return robots.RobotModel(self.name, self.name, self.spec, self.model, ())
+        return RobotModel(self.name, self.name, self.spec, self.model, ())
 
     @property
     def drives(self) -> tuple[Drive, ...]:

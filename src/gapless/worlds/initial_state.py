@@ -45,7 +45,7 @@ def velocity(log: Log) -> Velocity:
     signal = log["q"]
     rate = log.rate("q")
     if len(signal.time) < 5 or rate <= 0:
-        raise BadInput(f"{_name(log)}: {len(signal.time)} positions are too few to estimate a velocity from")
+        raise BadInput(f"{log.name}: {len(signal.time)} positions are too few to estimate a velocity from")
     grid = signal.time[0] + np.arange(max(5, round((signal.time[-1] - signal.time[0]) * rate) + 1)) / rate
     length = min(max(5, round(SPAN * rate) // 2 * 2 + 1), (len(grid) - 1) // 2 * 2 + 1)
     positions = np.column_stack([_fill(grid, signal.time, c) for c in signal.values.T])
@@ -123,7 +123,7 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
     if imu is None:
         return
     if "quat" not in log:
-        raise BadInput(f"{_name(log)}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
+        raise BadInput(f"{log.name}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
     at, dof = imu.qpos, imu.dof
     qpos[:, at + 3 : at + 7] = from_imu("quat", log.at("quat", times), path, imu)
     if "gyro" in log:
@@ -206,7 +206,3 @@ def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
         radius, half = model.geom_size[geom, :2]
         return float(centre[2] - abs(frame[2, 2]) * half - radius)
     return float(centre[2] - np.abs(frame[2]) @ model.geom_aabb[geom, 3:])
-
-
-def _name(log: Log) -> str:
-    return log.provenance.source or "the log"

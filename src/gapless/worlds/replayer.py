@@ -107,7 +107,7 @@ class Replayer:
         step = self._step = twin.model.opt.timestep
         clock = log["q"].time
         if len(clock) < 2 or np.any(np.diff(clock) <= 0):
-            raise BadInput(f"{_name(log)}: replay needs at least two samples of q with rising time; see `gapless inspect`")
+            raise BadInput(f"{log.name}: replay needs at least two samples of q with rising time; see `gapless inspect`")
         if end is not None and not end > 0:
             raise BadInput(f"the end of what is used must be a positive number of seconds, not {end:g}")
         last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
@@ -229,7 +229,7 @@ class Replayer:
         if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
             bad = int(window[np.flatnonzero(~np.isfinite(qpos).all(axis=1) | ~np.isfinite(qvel).all(axis=1))[0]])
             raise BadInput(
-                f"{_name(log)}: the state at {self.starts[bad]:.3f} s was not measured (NaN), so no window can start there"
+                f"{log.name}: the state at {self.starts[bad]:.3f} s was not measured (NaN), so no window can start there"
             )
 
     def _run(self, worlds: Worlds, full: Array, window: NDArray[np.int64]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
@@ -256,7 +256,7 @@ class Replayer:
                 try:
                     record = worlds.batch.rollout(steps, control, record=fields)
                 except mujoco.batch.SimulationError as error:
-                    raise BadInput(f"{_name(self.log)}: physics failed ({error})") from None
+                    raise BadInput(f"{self.log.name}: physics failed ({error})") from None
             for signal, r in reads.items():
                 _path.sample(
                     before[r.field], record[r.field], r.columns, wanted, window, r.late, first, done[signal], out[signal]
@@ -360,7 +360,7 @@ def _windows(log: Log, joints: tuple[str, ...], last: float, window: float | Non
     clock = log["q"].time
     whole = np.isfinite(np.column_stack([log["q"].column(j) for j in joints])).all(axis=1) & (clock <= last)
     if not whole[:-1].any():
-        raise BadInput(f"{_name(log)}: no sample has a position of every joint (NaN), so no window can start")
+        raise BadInput(f"{log.name}: no sample has a position of every joint (NaN), so no window can start")
     if window is None:
         first = clock[np.argmax(whole)]
         return np.array([first]), float(last - first)
@@ -375,14 +375,14 @@ def _windows(log: Log, joints: tuple[str, ...], last: float, window: float | Non
             starts.append(clock[good[0]])
             place = int(np.searchsorted(clock, clock[good[0]] + window - 1e-9))
     if not starts:
-        raise BadInput(f"{_name(log)}: no stretch without gaps is as long as half a window of {window:g} s")
+        raise BadInput(f"{log.name}: no stretch without gaps is as long as half a window of {window:g} s")
     return np.array(starts), float(window)
 
 
 def _joints(twin: Twin, log: Log) -> tuple[str, ...]:
     """The driven joints that the log measured; all of them must be there."""
     if "q" not in log:
-        raise BadInput(f"{_name(log)}: no joint positions (signal q), so there is nothing to compare a replay with")
+        raise BadInput(f"{log.name}: no joint positions (signal q), so there is nothing to compare a replay with")
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so a log cannot be replayed in it; state gains (kp, kd) for its joints")
     missing = [j for j in twin.joints if j not in log["q"].columns]
@@ -391,11 +391,7 @@ def _joints(twin: Twin, log: Log) -> tuple[str, ...]:
 
         near = difflib.get_close_matches(missing[0], log["q"].columns, n=2, cutoff=0.5) or list(log["q"].columns)[:6]
         raise BadInput(
-            f"{_name(log)}: joint {missing[0]!r} of {twin.name} is not in the log (it has {', '.join(near)}); "
+            f"{log.name}: joint {missing[0]!r} of {twin.name} is not in the log (it has {', '.join(near)}); "
             "rename joints with a mapping"
         )
     return twin.joints
-
-
-def _name(log: Log) -> str:
-    return log.provenance.source or "the log"

@@ -31,12 +31,11 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from gapless import robots
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.files import reason
 from gapless.logs import Log, Provenance
-from gapless.robots import Command, Reading, Robot, drive_signal, imu_of
+from gapless.robots import BUILT_IN, Command, Reading, Robot, drive_signal, imu_of, load_robot
 from gapless.twin import (
     SENSOR_QUANTITIES,
     Backlash,
@@ -123,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
         if key in data and (not isinstance(data[key], kind) or (isinstance(data[key], bool) and bool not in kind)):
             raise BadInput(f"{file}: `{key}` must be of type {kind[-1].__name__}, not {data[key]!r}")
     beside = file.parent / data["robot"]
-    if data["robot"] not in robots.BUILT_IN and beside.is_file():
+    if data["robot"] not in BUILT_IN and beside.is_file():
         data["robot"] = str(beside)
     try:
         spec = Spec(**data)
@@ -243,7 +242,7 @@ def build(spec: Spec) -> Twin:
         if name not in ADDABLE:
             raise unknown("mechanism", name, ADDABLE)
         add.append(_mechanism(f"add.{name}", ADDABLE[name], settings))
-    step = robots.load(spec.robot).model.opt.timestep
+    step = load_robot(spec.robot).model.opt.timestep
     return Twin.load(spec.robot, add=add, timestep=step / 2 if spec.timestep is None else spec.timestep, in_air=spec.in_air)
 
 

@@ -131,7 +131,7 @@ def windows(
         lacks = next((r.log for r in made if signal not in r.columns), None)
         if lacks is not None:
             has = ", ".join(made[0].columns)
-            raise BadInput(f"{lacks.provenance.source or 'a log'}: no {signal} of every joint to fit to (it has {has})")
+            raise BadInput(f"{lacks.name}: no {signal} of every joint to fit to (it has {has})")
     blocks = tuple(_blocks(r, None if keep is None else keep[i]) for r, i in zip(made, used, strict=True))
     return Windows(twin, made, np.array(used, dtype=np.int64), length, blocks, signals)
 

@@ -66,12 +66,12 @@ def course(twin: Twin, log: Log, end: float | None = None) -> Course:
     last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
     count = int((last - clock[0]) * rate + 1e-6) + 1
     if count < 20:
-        raise BadInput(f"{log.provenance.source or 'the log'}: {count} samples are too few to identify anything from")
+        raise BadInput(f"{log.name}: {count} samples are too few to identify anything from")
     grid = clock[0] + np.arange(count) / rate
     measured = np.column_stack([log["q"].column(j) for j in twin.joints])
     whole = np.isfinite(measured).all(axis=1)
     if whole.sum() < 20:
-        raise BadInput(f"{log.provenance.source or 'the log'}: fewer than 20 samples have a position of every joint")
+        raise BadInput(f"{log.name}: fewer than 20 samples have a position of every joint")
     q = np.column_stack([np.interp(grid, clock[whole], c) for c in measured[whole].T])
     near = np.searchsorted(clock[whole], grid).clip(1, whole.sum() - 1)
     distance = np.minimum(np.abs(grid - clock[whole][near]), np.abs(grid - clock[whole][near - 1]))
@@ -129,9 +129,7 @@ def _commands(twin: Twin, log: Log, grid: Array) -> Array:
         if signal == "dq_cmd":
             raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
         if signal not in log or d.name not in log[signal].columns:
-            raise BadInput(
-                f"{log.provenance.source or 'the log'}: no {signal} of {d.name}, which its drive in {twin.name} takes"
-            )
+            raise BadInput(f"{log.name}: no {signal} of {d.name}, which its drive in {twin.name} takes")
         # a hair after the sample, so that a command with the same time stamp counts as sent
         out[:, i] = log.at(signal, grid + 1e-6 / log.rate("q"))[:, log[signal].columns.index(d.name)]
     return out

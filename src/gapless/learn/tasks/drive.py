@@ -1,4 +1,4 @@
-"""Drive: a rover follows a commanded forward speed and turn rate, on wheels whose grip and drives it does not know."""
+"""DriveTask: a rover follows a commanded forward speed and turn rate, on wheels whose grip and drives it does not know."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from gapless.errors import BadInput
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
 from gapless.policy import Term
-from gapless.robots import differential_drive as drive
-from gapless.robots import find_legs
+from gapless.robots import differential_drive, find_legs
 from gapless.twin import Twin
 
 
 @dataclass(frozen=True)
-class Drive:
+class DriveTask:
     """Follow (v, yaw rate); see `drive_of`."""
 
     commands: Mapping[str, tuple[float, float]]
@@ -67,12 +66,12 @@ class Drive:
         return (np.abs(speed) < 0.15) & (np.abs(turn) < 0.15)
 
 
-def drive_of(twin: Twin, history: int = 1) -> Drive:
+def drive_of(twin: Twin, history: int = 1) -> DriveTask:
     """The task for a robot with two driven wheels."""
-    if not Scene.floats(twin) or find_legs(twin.robot) is not None or len(twin.joints) != 2:
+    if not twin.floating or find_legs(twin.robot) is not None or len(twin.joints) != 2:
         raise BadInput(f"{twin.name} is not a rover: drive needs a floating base and two driven wheels")
     left, right = sorted((twin.model.body(twin.model.jnt_bodyid[d.joint]) for d in twin.drives), key=lambda b: -b.pos[1])
-    lengths = drive(twin.model, left.name, right.name)
+    lengths = differential_drive(twin.model, left.name, right.name)
     most = float(min(abs(twin.model.actuator_ctrlrange[d.actuator]).max() for d in twin.drives))
     v, w = 0.55 * most * lengths.radius, 0.35 * most * lengths.radius * 2 / lengths.track  # together 90 % of a wheel's speed
-    return Drive({"v": (-v, v), "yaw_rate": (-w, w)}, history)
+    return DriveTask({"v": (-v, v), "yaw_rate": (-w, w)}, history)

@@ -1,4 +1,4 @@
-"""Reach: an arm brings its tip to a commanded place and holds it there."""
+"""ReachTask: an arm brings its tip to a commanded place and holds it there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEAR = 0.03
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachTask:
     """Targets are places where the tip was in a random pose of the nominal robot, so each can be reached; see `reach_of`.
 
     The policy does not see joint velocities: servos damp themselves, and in a loop without delay it answered them with
@@ -76,9 +76,9 @@ class Reach:
         return self.away(scene) < NEAR
 
 
-def reach_of(twin: Twin, history: int = 1) -> Reach:
+def reach_of(twin: Twin, history: int = 1) -> ReachTask:
     """The task for an arm; bad input for a robot whose base is not fixed."""
-    if Scene.floats(twin) or len(twin.joints) < 2:
+    if twin.floating or len(twin.joints) < 2:
         raise BadInput(f"{twin.name} is not an arm: reach needs a fixed base and at least two driven joints")
     model = twin.model
     body = int(model.jnt_bodyid[twin.drives[-1].joint])
@@ -88,7 +88,7 @@ def reach_of(twin: Twin, history: int = 1) -> Reach:
     targets = _targets(twin, tip)
     low, high = targets.min(axis=0), targets.max(axis=0)
     commands = {axis: (float(low[i]), float(high[i])) for i, axis in enumerate("xyz")}
-    return Reach(tip, targets, commands, history)
+    return ReachTask(tip, targets, commands, history)
 
 
 def _targets(twin: Twin, tip: str) -> Array:

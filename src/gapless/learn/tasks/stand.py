@@ -1,4 +1,4 @@
-"""Stand: a legged robot keeps its pose and its place upright while it is pushed."""
+"""StandTask: a legged robot keeps its pose and its place upright while it is pushed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gapless.twin import Twin
 
 
 @dataclass(frozen=True)
-class Stand:
+class StandTask:
     """Hold the home pose; there is no command."""
 
     history: int = 1
@@ -53,7 +53,7 @@ class Stand:
         return (np.abs(scene.q - scene.home).mean(axis=1) < 0.2) & (scene.up[:, 2] > 0.985)
 
 
-def stand_of(twin: Twin, history: int = 1) -> Stand:
+def stand_of(twin: Twin, history: int = 1) -> StandTask:
     """The task for a robot; bad input for one without feet."""
     legs_of(twin.robot)
-    return Stand(history)
+    return StandTask(history)

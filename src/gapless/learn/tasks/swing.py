@@ -1,4 +1,4 @@
-"""Swing: a pendulum, single or double, swings up and holds still there."""
+"""SwingTask: a pendulum, single or double, swings up and holds still there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OVERSPEED = 40.0
 
 
 @dataclass(frozen=True)
-class Swing:
+class SwingTask:
     """Bring the last link as high as it goes; see `swing_of`."""
 
     tip: str
@@ -63,10 +63,10 @@ class Swing:
         return (self.height(scene) > 0.95) & (np.abs(scene.dq).max(axis=1) < 1.0)
 
 
-def swing_of(twin: Twin, history: int = 1) -> Swing:
+def swing_of(twin: Twin, history: int = 1) -> SwingTask:
     """The task for a robot that hangs: bad input for one that does not."""
     model = twin.model
-    if Scene.floats(twin) or not 0 < len(twin.joints) <= 2:
+    if twin.floating or not 0 < len(twin.joints) <= 2:
         raise BadInput(f"{twin.name} is not a pendulum: swing needs a fixed base and one or two driven joints")
     body = model.body(model.jnt_bodyid[twin.drives[-1].joint])
     data = mujoco.MjData(model)
@@ -79,4 +79,4 @@ def swing_of(twin: Twin, history: int = 1) -> Swing:
         data.qpos[[d.qpos for d in twin.drives]] = rng.uniform(-np.pi, np.pi, len(twin.drives))
     if max(heights) - heights[0] < 0.8 * (max(heights) - min(heights)):
         raise BadInput(f"{twin.name} does not hang in its home pose, so there is nothing to swing up")
-    return Swing(f"com:{body.name}", min(heights), max(heights), history)
+    return SwingTask(f"com:{body.name}", min(heights), max(heights), history)

@@ -1,4 +1,4 @@
-"""Velocity: a legged robot follows a commanded forward, sideways and turning velocity, and stands still when it is zero."""
+"""VelocityTask: a legged robot follows a commanded forward, sideways and turning velocity, and stands still when it is zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.errors import BadInput
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
 from gapless.policy import Reference, Term
-from gapless.robots import Legs, drive_signal, legs_of, lift
+from gapless.robots import Legs, drive_signal, legs_of, solve_foot_heights
 from gapless.twin import Twin
 
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
@@ -31,7 +31,7 @@ ROWS = 32
 
 
 @dataclass(frozen=True)
-class Velocity:
+class VelocityTask:
     """Follow (vx, vy, yaw rate) with a trot of two groups of legs that a clock leads; see `velocity_of`."""
 
     commands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(QUADRUPED))
@@ -115,7 +115,7 @@ class Velocity:
         return (scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height)
 
 
-def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocity:
+def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> VelocityTask:
     """The task for a robot: its gait from where its feet are; bad input for a robot without feet.
 
     With `residual` the policy adds to an open-loop gait on the spot instead of making it up. On two legs it always does: one
@@ -125,17 +125,17 @@ def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocit
     lead = leads(legs)
     residual = residual or len(legs) == 2
     if len(legs) == 2:
-        task = Velocity(dict(BIPED), 1.5, 0.06, lead, 0.6, history, step=3.0, still=0.25, episode=Episode(push=0.5))
+        task = VelocityTask(dict(BIPED), 1.5, 0.06, lead, 0.6, history, step=3.0, still=0.25, episode=Episode(push=0.5))
     else:
-        task = Velocity(lead=lead, history=history, frequency=2.75 if residual else 2.5)
+        task = VelocityTask(lead=lead, history=history, frequency=2.75 if residual else 2.5)
     return dataclasses.replace(task, episode=_with_gait(task, twin, legs)) if residual else task
 
 
-def _with_gait(task: Velocity, twin: Twin, legs: Legs) -> Episode:
+def _with_gait(task: VelocityTask, twin: Twin, legs: Legs) -> Episode:
     """The task's episodes, with a gait that lifts each foot as the reward asks for."""
     if any(drive_signal(twin.model, d.actuator) != "q" for d in twin.drives):
         raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
-    joints = lift(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
+    joints = solve_foot_heights(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
     table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read
     return dataclasses.replace(task.episode, reference=Reference(task.frequency, table, wake=WAKE if len(legs) == 2 else None))
 
