@@ -55,8 +55,8 @@ def one(seed: int, lacking: str = "") -> tuple[Fit, dict[str, float]]:
 
 def noticed(found: Fit) -> bool:
     """Whether a fit says that its model does not suffice, or that it needs a structure which the model lacks."""
-    climbed = {r.name for r in found.ladder if r.climbed}
-    return any("does not suffice" in w for w in found.warnings) or bool(climbed & {r for r, _ in RUNGS[-3:]})
+    added = {r.name for r in found.ladder if r.added}
+    return any("does not suffice" in w for w in found.warnings) or bool(added & {r for r, _ in RUNGS[-3:]})
 
 
 def covered(found: Fit, truth: dict[str, float]) -> dict[str, bool]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bench.data import DATA
 from gapless.arrays import Array
-from gapless.identify import Fit, Objective, fit, solve_windows, typical, windows
+from gapless.identify import Fit, Objective, fit_admitted, solve_windows, typical, windows
 from gapless.logs import Log, read
 from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import replay
@@ -29,7 +29,7 @@ def go2() -> dict[str, float]:
     clock = log["q"].time - log["q"].time[0]
     out: dict[str, float] = {}
     for name, train in (("go2", (clock // 2).astype(int) % 2 == 0), ("go2_faster", clock < clock[-1] / 2)):
-        found = fit(twin, [_only(log, train)], print)
+        found = fit_admitted(twin, [_only(log, train)], print)
         result = replay(found.twin, log, np.stack([found.twin.space.nominal, found.values]))
         errors = [(result.command - result.measured["q"])[0], *result.error("q")[:, 0]]
         command, nominal, fitted = (float(np.degrees(np.sqrt((e[~train] ** 2).mean()))) for e in errors)
@@ -47,7 +47,7 @@ def so101() -> dict[str, float]:
     """Fitted to the training motions, judged on 60 s of the validation motions; by joint, then mean of the five arm joints."""
     split = json.loads((DATA / "so101/split.json").read_text())
     twin = Twin.load(DATA / "so101/model/so101.xml", add=[Friction(full=True)])
-    found = fit(twin, [read(DATA / "so101/motions" / m, mapping="so101") for m in split["train"]], print)
+    found = fit_admitted(twin, [read(DATA / "so101/motions" / m, mapping="so101") for m in split["train"]], print)
     errors: list[list[Array]] = [[], [], []]
     tips: list[Array] = []
     for motion in split["validation"]:
@@ -87,7 +87,7 @@ def pendulum() -> dict[str, float]:
     files = sorted((DATA / "double_pendulum/design_C.1").glob("*.csv.gz"))
     logs = [read(f, mapping="double_pendulum") for f in files]
     twin = Twin.load(DATA / "double_pendulum/model/double_pendulum.xml", add=[Friction(full=True)])
-    found = fit(twin, logs[0::2], print)
+    found = fit_admitted(twin, logs[0::2], print)
 
     def rms(errors: list[Array]) -> Array:
         return np.asarray(np.degrees(np.sqrt(np.nanmean(np.concatenate([e.reshape(-1, 2) for e in errors]) ** 2, axis=0))))
@@ -117,7 +117,7 @@ def xl330() -> dict[str, float]:
     logs = {kp: [read(f, mapping="xl330") for f in sorted((DATA / "xl330/logs").glob(f"kp{kp}_*"))] for kp in (100, 200, 800)}
     train = logs[100] + logs[800]
     twin = as_given(DATA / "xl330/model/xl330_bench.xml", train[0])
-    found = fit(twin, train, print)
+    found = fit_admitted(twin, train, print)
     errors, commands = [], []
     for log in logs[200]:
         result = replay(found.twin, log, found.values)

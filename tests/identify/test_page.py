@@ -1,6 +1,5 @@
 """The report of a fit: a verdict in words, whole in one small file, and drawn by a real browser without a network."""
 
-import copy
 import html
 import json
 import re
@@ -9,39 +8,46 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gapless.identify import Trace, growth
-from gapless.identify import fit_page as page
-from gapless.identify import fit_verdict as verdict
-from gapless.twin import Twin
+from gapless.identify.per_joint.ladder import Rung
+from gapless.identify.result import Estimate, Fit
+from gapless.identify.score import Errors, Trace
+from gapless.identify.temperature import growth
+from gapless.identify.uncertainty import Unknown
+from gapless.twin import Origin, Twin
 from gapless.worlds import StandIn, record, replay
 from gapless.worlds import StandInSpec as Spec
 from gapless.worlds import plan_motion as plan
 from tests.report.browser import browse, needs_browser
 
-SUMMARY = {
-    "robot": "arm",
-    "parameters": {
-        "latency.action": {"value": 0.01, "low": 0.008, "high": 0.012, "nominal": 0.0, "unit": "s", "identified": True},
-        "gains.kp/elbow": {"value": 17.4, "low": 17.0, "high": 17.9, "nominal": 20.0, "unit": "Nm/rad", "identified": True},
-        "gains.kd/elbow": {"value": 0.4, "low": 0.01, "high": 9.0, "nominal": 1.0, "unit": "Nms/rad", "identified": False},
-        "gains.kd/wrist": {"value": 5.0, "low": 5.0, "high": 5.0, "nominal": 1.0, "unit": "Nms/rad", "at_bound": True},
+FIT = Fit(
+    robot="arm",
+    parameters={
+        "latency.action": Estimate(0.01, 0.008, 0.012, 0.0, "s", (), True, False),
+        "gains.kp/elbow": Estimate(17.4, 17.0, 17.9, 20.0, "N m/rad", (), True, False),
+        "gains.kd/elbow": Estimate(0.4, 0.01, 9.0, 1.0, "N m s/rad", (), False, False),
+        "gains.kd/wrist": Estimate(5.0, 5.0, 5.0, 1.0, "N m s/rad", (), True, True),
     },
-    "undetermined": [{"parameters": ["gains.kd"], "meaning": "nothing moved fast"}],
-    "errors": {
-        "train": {"command": 0.09, "delay": 0.04, "nominal": 0.013, "fit": 0.0019},
-        "heldout": {"command": 0.0977, "delay": 0.041, "nominal": 0.01466, "fit": 0.002094},
-    },
-    "ladder": [
-        {"name": "as given", "heldout": 0.0138, "gain": 0.0, "error": 0.0, "climbed": True},
-        {"name": "+ friction with load", "heldout": 0.0137, "gain": 0.001, "error": 0.003, "climbed": False},
+    fixed={},
+    ladder=[
+        Rung("as given", 0.0138, 0.0, 0.0, True),
+        Rung("+ friction", 0.0137, 0.01, 0.003, True),
+        Rung("+ friction with load", 0.0137, 0.001, 0.003, False),
     ],
-    "warnings": [],
-    "trusted": True,
-    "seconds": 12.3,
-    "logs": ["one.npz", "two.npz"],
-    "versions": {"gapless": "0.1.0"},
-    "provenance": {"model": {"sha256": "ab12"}, "seed": 0},
-}
+    train=Errors(0.09, 0.04, 0.013, 0.0019),
+    heldout=Errors(0.0977, 0.041, 0.01466, 0.002094),
+    undetermined=[Unknown(("gains.kd",), "nothing moved fast")],
+    warnings=[],
+    trusted=True,
+    zeros={},
+    pose=dict.fromkeys(Twin.load("arm").joints, 0.0),
+    seconds=12.3,
+    origin=Origin("arm.xml", ("one.npz", "two.npz"), {"arm.xml": "ab12"}, {"gapless": "0.1.0"}),
+    twin=None,
+    values=np.zeros(0),
+    halves=np.zeros((2, 0)),
+    belief=None,
+    traces=[],
+)
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"
 WATCH = """<script>const faults = [];
 addEventListener("error", (event) => faults.push(event.message));
@@ -91,11 +97,19 @@ def warmed(made: list[Trace]) -> list[Trace]:
 @pytest.mark.parametrize(("scheme", "paper"), [("0", "rgb(22, 24, 27)"), ("1", "rgb(255, 255, 255)")])
 def test_a_browser_draws_every_plot_by_day_and_by_night_and_runs_nothing_from_a_log(scheme, paper, tmp_path):
     made = [replace(t, joints=(EVIL, *t.joints[1:])) for t in traces(("one", EVIL))]
-    summary = copy.deepcopy(SUMMARY) | {"robot": EVIL, "logs": [EVIL], "provenance": {EVIL: EVIL}, "warnings": [EVIL]}
-    summary["parameters"] |= {f"gains.kp/{EVIL}": summary["parameters"]["gains.kp/elbow"] | {"unit": EVIL}}
-    summary["undetermined"] += [{"parameters": [EVIL], "meaning": EVIL}]
+    attacked = replace(
+        FIT,
+        robot=EVIL,
+        parameters=FIT.parameters | {f"gains.kp/{EVIL}": replace(FIT.parameters["gains.kp/elbow"], unit=EVIL)},
+        undetermined=[Unknown((EVIL,), EVIL)],
+        ladder=[replace(r, name=EVIL) for r in FIT.ladder],
+        warnings=[EVIL],
+        pose=dict.fromkeys(made[0].joints, 0.0),
+        origin=Origin(EVIL, (EVIL,), {EVIL: EVIL}, {EVIL: EVIL}),
+        traces=warmed(made),
+    )
     file = tmp_path / "fit.html"
-    page(summary, warmed(made), file)
+    attacked.page(file)
     assert file.stat().st_size < 8e6
     file.write_text(file.read_text().replace("<head>", "<head>" + WATCH, 1) + TELL)
     flags = (f"--blink-settings=preferredColorScheme={scheme}", "--virtual-time-budget=60000", OFFLINE, "--window-size=500,900")
@@ -121,16 +135,17 @@ def test_a_browser_draws_every_plot_by_day_and_by_night_and_runs_nothing_from_a_
 
 def test_the_page_says_what_was_fitted_and_what_is_not_known(tmp_path):
     made = traces()
-    page(SUMMARY, warmed(made), tmp_path / "fit.html")
+    replace(FIT, traces=warmed(made)).page(tmp_path / "fit.html")
     body = (tmp_path / "fit.html").read_text().split("<body>")[1]
     for words in (
-        "Held-out error fell from 0.84 to 0.12 deg (7.0 times); a pure delay leaves 2.35, the command alone 5.6.",
+        "Held-out error fell from 0.84 to 0.12 deg (by a factor of 7.0); a pure delay leaves 2.35, the command alone 5.6.",
         "not determined by these logs",
-        "at a bound: not to be trusted",
+        "at a bound: do not rely on it",
         "0.01 to 9",
         "nothing moved fast",
-        "left out",
-        "model sha256",
+        "added",
+        "not needed",
+        "arm.xml ab12",
         "Residual against angle",
         "Residual against velocity",
         "Residual against load",
@@ -138,15 +153,14 @@ def test_the_page_says_what_was_fitted_and_what_is_not_known(tmp_path):
         "Residual against temperature",
     ):
         assert words in body, words
-    page(SUMMARY, made, tmp_path / "cold.html")
+    replace(FIT, traces=made).page(tmp_path / "cold.html")
     assert "against temperature" not in (tmp_path / "cold.html").read_text().split("<body>")[1]
 
 
 @needs_browser
 def test_the_first_screen_of_a_phone_says_before_after_baselines_trust_and_what_is_not_known(tmp_path):
     """400 px wide, in a frame: no window of the browser itself is that narrow."""
-    warned = SUMMARY | {"warnings": ["encoder zeros differ"]}
-    page(warned, traces(), tmp_path / "fit.html")
+    replace(FIT, warnings=["encoder zeros differ"], traces=traces()).page(tmp_path / "fit.html")
     where = "[...document.querySelectorAll('p.verdict, h2, .main-svg')]"
     tell = f"""<script>const wait = setInterval(() => {{ if (document.body.dataset.drawn) {{ clearInterval(wait);
       const told = (e) => [e.tagName, e.textContent, e.getBoundingClientRect().bottom, e.getBoundingClientRect().right];
@@ -167,7 +181,7 @@ def test_the_first_screen_of_a_phone_says_before_after_baselines_trust_and_what_
         "delay leaves 2.35",
         "command alone 5.6",
         "use it, but",
-        "do not tell 1 of 4 parameters",
+        "do not determine 1 of 4 parameters",
     ):
         assert words in verdict_text
     assert texts[verdict_text] < 400
@@ -177,15 +191,14 @@ def test_the_first_screen_of_a_phone_says_before_after_baselines_trust_and_what_
 
 
 def test_a_fit_that_is_not_to_be_trusted_says_so_first():
-    bad = SUMMARY | {"trusted": False, "warnings": ["the command alone is better.", "one log was left out"]}
-    said = verdict(bad)
-    assert said.text.startswith("Do not use it: the command alone is better. Held-out")
-    assert not said.good
-    assert verdict(SUMMARY).good
-    worse = copy.deepcopy(SUMMARY)
-    worse["errors"]["heldout"] |= {"fit": 0.02, "command": None}
-    assert "did not fall" in verdict(worse).text
-    assert "nothing is known" in verdict({}).text
+    bad = replace(FIT, trusted=False, warnings=["the command alone is better.", "one log was left out"]).verdict()
+    assert bad.text.startswith("Do not use it: the command alone is better. Held-out")
+    assert not bad.good
+    assert FIT.verdict().good
+    worse = replace(FIT, heldout=Errors(np.nan, 0.041, 0.01466, 0.02)).verdict()
+    assert "did not fall" in worse.text
+    assert "the command alone" not in worse.text
+    assert "nothing is known" in replace(FIT, heldout=Errors(*[np.nan] * 4)).verdict().text
 
 
 def test_errors_are_those_of_held_out_predictions_and_missing_ones_do_not_count(tmp_path):
@@ -197,25 +210,26 @@ def test_errors_are_those_of_held_out_predictions_and_missing_ones_do_not_count(
     t = Trace(
         "log", ("a",), np.arange(n) / 10, flat, flat + np.nan, flat, flat + np.radians(8), flat, heldout, flat, flat, number
     )
-    page(SUMMARY, [t], tmp_path / "fit.html")
+    replace(FIT, traces=[t], pose={"a": 0.0}).page(tmp_path / "fit.html")
     body = (tmp_path / "fit.html").read_text().split("<body>")[1]
     cells = re.findall("<td[^>]*>(.*?)</td>", body.split("By joint")[1])[:6]
     assert cells == ["a", "–", "0", "8", "2", "4.0"]
 
 
 def test_logs_of_the_same_file_name_are_told_apart(tmp_path):
-    page(SUMMARY, traces(("monday/log.npz", "tuesday/log.npz"), 4.0), tmp_path / "fit.html")
+    replace(FIT, traces=traces(("monday/log.npz", "tuesday/log.npz"), 4.0)).page(tmp_path / "fit.html")
     assert "tuesday/log.npz" in (tmp_path / "fit.html").read_text().split("<body>")[1]
 
 
 def test_a_page_is_made_of_little_and_of_much(tmp_path):
-    page({}, [], tmp_path / "empty.html")
+    little = replace(FIT, robot="", parameters={}, ladder=[], undetermined=[], pose={}, heldout=Errors(*[np.nan] * 4))
+    little.page(tmp_path / "empty.html")
     assert "a robot" in (tmp_path / "empty.html").read_text()
     rng = np.random.default_rng(0)
     n, joints = 60_000, tuple(f"joint_{i}" for i in range(30))
     noise = rng.standard_normal((n, len(joints)))
     much = Trace("long", joints, np.arange(n) / 500, *[noise] * 8, np.arange(n) // 1000, noise)
-    page(SUMMARY, [much] * 3, tmp_path / "much.html")
+    replace(FIT, traces=[much] * 3, pose=dict.fromkeys(joints, 0.0)).page(tmp_path / "much.html")
     assert (tmp_path / "much.html").stat().st_size < 8e6
 
 
@@ -258,6 +272,6 @@ def test_a_joint_that_gets_worse_as_it_warms_up_is_named(tmp_path):
     t = replace(t, block=(t.time // 1).astype(np.int64))
     size = np.radians(0.02) * np.exp(t.time / 10)
     off = size[:, None] * np.random.default_rng(0).normal(size=t.measured.shape)
-    page(SUMMARY, warmed([replace(t, heldout=t.measured + off)]), tmp_path / "fit.html")
+    replace(FIT, traces=warmed([replace(t, heldout=t.measured + off)])).page(tmp_path / "fit.html")
     body = (tmp_path / "fit.html").read_text().split("<body>")[1]
     assert f"{t.joints[0]}: the error grows with temperature" in body

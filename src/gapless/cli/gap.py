@@ -49,7 +49,7 @@ def gap(
     """
     from rich.console import Console
 
-    from gapless.cli.inputs import log_paths
+    from gapless.cli.options import log_paths
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.twin import as_given

@@ -56,7 +56,7 @@ def replay(
     from rich.console import Console
     from rich.progress import track
 
-    from gapless.cli.inputs import log_paths
+    from gapless.cli.options import log_paths
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.robots import load_robot

@@ -1,6 +1,6 @@
 """Fit: from a model and logs to a twin that predicts, with what is not known about it.
 
-    found = fit(Twin.load("arm.xml", add=[Friction(full=True)]), [read("motion.mcap")])
+    found = fit_admitted(Twin.load("arm.xml", add=[Friction(full=True)]), [read("motion.mcap")])
     found.twin.save("twin.xml", found.values)
 
 Each joint alone first, up a ladder of friction and motor models; then the full model for what couples.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,14 @@ from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import stand
 from gapless.identify.per_joint.inverse_dynamics import Course, course
 from gapless.identify.per_joint.kernel import BLOCK, gather, without
-from gapless.identify.per_joint.ladder import FEW_LOGS, Climb, Remember, Rung, Tick, climb, forget, outliers, quiet, structures
+from gapless.identify.per_joint.ladder import FEW_LOGS, Climb, Remember, Tick, climb, forget, outliers, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, problem, settle, shared, solve
-from gapless.identify.score import Errors, Trace, by_block, errors, traces
+from gapless.identify.result import Fit, estimates
+from gapless.identify.score import Trace, by_block, errors, traces
 from gapless.identify.trust import doubts
 from gapless.logs import Log
 from gapless.robots import is_position_servo
-from gapless.twin import Gaussian, Twin
+from gapless.twin import Twin, origin_of
 
 SECONDS = 20.0  # of each log that are fitted to; more of the same motion adds little
 MOST_SECONDS = 200.0  # of all logs together that joints alone are fitted to
@@ -36,34 +37,7 @@ LADDER_SECONDS = 100.0  # of the logs that the ladder is climbed with
 FAR = 1.5  # scaled units: how far off a second start is
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What a fit found."""
-
-    twin: Twin
-    """As given, with a table where there is one."""
-    values: Array
-    """Over `twin.space`, from all of the logs."""
-    halves: Array
-    """The same from either half of the logs. Shape: (2, parameters)."""
-    belief: Gaussian
-    """Over the parameters that were fitted."""
-    ladder: list[Rung]
-    traces: list[Trace]
-    train: Errors
-    heldout: Errors
-    """Each half of the logs predicted in the full model by the fit to the other."""
-    undetermined: list[unknown.Unknown]
-    warnings: list[str]
-    trusted: bool
-    zeros: dict[int, Array]
-    """Encoder zeros of single logs, by their number [rad]."""
-    poses: Array
-    """Median measured position of each joint: where friction's angle is counted from [rad]."""
-    seconds: float
-
-
-def fit(
+def fit_admitted(
     twin: Twin,
     logs: Sequence[Log],
     tick: Tick = quiet,
@@ -72,7 +46,7 @@ def fit(
     evolve: bool = False,
     signals: tuple[str, ...] = ("q",),
 ) -> Fit:
-    """Fit a twin to logs. `Friction(full=True)` in the twin has all of the rungs.
+    """Fit a twin to logs that `admit` has let in. `Friction(full=True)` in the twin has all of the rungs.
 
     Args:
         twin: the model; all of its parameters are nominal at the start.
@@ -132,20 +106,24 @@ def fit(
     undetermined += unknown.elsewhere(belief, state.rivals)
     warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, courses, BLOCK)
     return Fit(
-        twin=state.twin,
-        values=state.values,
-        halves=state.halves,
-        belief=belief,
+        robot=twin.name,
+        parameters=estimates(belief),
+        fixed=dict(known),
         ladder=ladder,
-        traces=traced,
         train=errors(traced, "fitted"),
         heldout=held,
         undetermined=undetermined,
         warnings=warnings,
         trusted=trusted,
         zeros=state.zeros,
+        pose=dict(zip(twin.joints, poses.tolist(), strict=True)),
         seconds=time.perf_counter() - started,
-        poses=poses,
+        origin=origin_of(twin, logs),
+        twin=state.twin,
+        values=state.values,
+        halves=state.halves,
+        belief=belief,
+        traces=traced,
     )
 
 

@@ -11,6 +11,9 @@ from typing import Any
 
 from gapless.errors import BadInput
 from gapless.files import atomic
+from gapless.logs import Log
+from gapless.plain import read_json
+from gapless.twin import Twin, recipe_of
 
 MOST_BYTES = 200_000_000
 
@@ -19,45 +22,41 @@ MOST_BYTES = 200_000_000
 class Memory:
     """Results by name, written to a file after each; call it with a name and how to compute."""
 
-    path: Path
+    path: Path | None
+    """None keeps nothing."""
     key: str
     """Of the inputs: results of other inputs do not count."""
     done: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, key: str, resume: bool) -> Memory:
+    def open(cls, path: Path | None, key: str, resume: bool) -> Memory:
         """A new one, or the one in a file."""
         if not resume:
             return cls(path, key)
-        if not path.exists():
-            raise BadInput(f"{path}: there is nothing to resume; run without --resume")
-        if path.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{path}: {path.stat().st_size} bytes are too many for the progress of a fit")
-        try:
-            stored = json.loads(path.read_text())
-            done = dict(stored["done"])
-            same = stored["key"] == key
-        except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"{path}: not the progress of a fit ({error}); run without --resume") from None
-        if not same:
-            raise BadInput(f"{path}: the progress of a fit of other logs or another model; run without --resume")
-        return cls(path, key, done)
+        if path is None or not path.exists():
+            raise BadInput(f"{path or 'no file of progress'}: there is nothing to resume; run without --resume")
+        stored = read_json(path, MOST_BYTES)
+        if not isinstance(stored.get("done"), dict):
+            raise BadInput(f"{path}: not the progress of a fit; run without --resume")
+        if stored.get("key") != key:
+            raise BadInput(f"{path}: the progress of a fit to other logs or of another model; run without --resume")
+        return cls(path, key, stored["done"])
 
     def __call__(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What was computed under a name, now or before."""
         if name not in self.done:
             self.done[name] = compute()
-            with atomic(self.path) as part:
-                part.write_text(json.dumps({"key": self.key, "done": self.done}))
+            if self.path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with atomic(self.path) as part:
+                    part.write_text(json.dumps({"key": self.key, "done": self.done}))
         return dict(self.done[name])
 
 
-def key_of(paths: Sequence[Path], words: Sequence[str]) -> str:
-    """A hash of files (folders: of the names and sizes in them) and words."""
-    digest = hashlib.sha256()
-    for path in paths:
-        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        for file in files:
-            digest.update(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
-    digest.update("\0".join(words).encode())
+def key_of(twin: Twin, logs: Sequence[Log], words: Sequence[str]) -> str:
+    """A hash of a twin, of all that logs hold, and of words."""
+    digest = hashlib.sha256("\0".join([twin.spec.to_xml(), json.dumps(recipe_of(twin)), *words]).encode())
+    for signal in (s for log in logs for s in log.signals.values()):
+        digest.update(" ".join((signal.name, *signal.columns)).encode())
+        digest.update(signal.time.tobytes() + signal.values.tobytes())
     return digest.hexdigest()

@@ -3,292 +3,233 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from rich.console import RenderableType
 
+from gapless.arrays import Array
 from gapless.identify.score import Trace
 from gapless.identify.temperature import growth
-from gapless.report import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line, write
+from gapless.report import (
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    Cell,
+    Curves,
+    Plot,
+    Section,
+    Table,
+    Verdict,
+    dots,
+    in_terminal,
+    known,
+    line,
+    literal,
+    names_of,
+    notes,
+    overlays,
+    rms,
+    short,
+    size,
+    stretches,
+)
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from gapless.identify.result import Estimate, Fit
 
 WINDOW = 3.0  # s: as much of a motion as one plot shows
-MOST_POINTS = 500  # of a line; a plot is not wider in pixels
 MOST_DOTS = 400  # of a cloud
+MOST_UNKNOWN = 5  # that a terminal shows
 BINS = 12
 BASELINES = {"command": "command", "delay": "best delay", "nominal": "as given", "fit": "fitted"}
 PREDICTIONS = ("command", "delayed", "nominal", "heldout")
 """The same in a trace."""
 
 
-def page(
-    summary: Mapping[str, Any],
-    traces: Sequence[Trace],
-    path: str | os.PathLike[str],
-) -> None:
-    """Write the report of a fit to an HTML file.
-
-    Args:
-        summary: the content of fit.json.
-        traces: one for each log, all of the same joints in the same order.
-        path: the file.
-    """
-    names = _names(traces)
-    sections = [
-        _baselines(summary),
-        _trust(summary),
-        _unknown(summary),
-        *_by_joint(traces, names),
-        _overlays(traces, names, "A typical stretch of each joint", lambda errors: np.argsort(errors)[len(errors) // 2]),
-        _overlays(traces, names, "The worst stretch of each joint", np.argmax),
-        _ladder(summary),
-        *_parameters(summary),
-        *_residuals(traces),
-        _warm(traces),
-        _provenance(summary),
-    ]
-    write(path, f"Fit of {summary.get('robot') or 'a robot'}", verdict(summary), [s for s in sections if s])
+def sections(fit: Fit) -> Iterator[Section | None]:
+    """The page after its verdict."""
+    yield _baselines(fit)
+    yield _trust(fit)
+    yield _unknown(fit)
+    yield _errors(fit)
+    yield from _by_joint(fit.traces)
+    yield from overlays([_curves(t) for t in fit.traces], "fitted", dict.fromkeys(fit.pose, "rad"))
+    yield _ladder(fit)
+    yield _parameters(fit)
+    yield from _residuals(fit.traces)
+    yield _warm(fit.traces)
+    yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"))
 
 
-def verdict(summary: Mapping[str, Any]) -> Verdict:
+def glance(fit: Fit) -> Iterable[RenderableType]:
+    """What a terminal shows after the verdict."""
+    more = len(fit.undetermined) - MOST_UNKNOWN
+    unknown = [f"{_few(u.parameters, 4)}: {u.meaning}" for u in fit.undetermined[:MOST_UNKNOWN]]
+    unknown += [f"{more} more in the report"] * (more > 0)
+    shown = [in_terminal(s) for s in (_ladder(fit), _errors(fit)) if s]
+    return [*shown, *notes("not known", unknown), *notes("note", fit.warnings)]
+
+
+def verdict(fit: Fit) -> Verdict:
     """The fit in a few sentences: before and after beside the baselines, whether to trust it, and what is not known."""
-    held = _degrees(summary, "heldout")
-    before, after = held.get("nominal"), held.get("fit")
-    if before is None or after is None:
+    held = fit.heldout
+    if not (known(held.nominal) and known(held.fit)):
         text = "No part of the logs was held out, so nothing is known about how well the fit predicts."
         return Verdict(text, good=False)
-    text = f"Held-out error fell from {before:.3g} to {after:.3g} deg ({before / max(after, 1e-9):.1f} times)"
-    if after >= before:
-        text = f"Held-out error did not fall: {before:.3g} deg as given, {after:.3g} fitted"
-    others = [
-        f"{name} {held[k]:.3g}" for k, name in (("delay", "a pure delay leaves"), ("command", "the command alone")) if k in held
-    ]
+    before, after = _degrees(held.nominal), _degrees(held.fit)
+    text = f"Held-out error fell from {before} to {after} deg (by a factor of {held.nominal / max(held.fit, 1e-9):.1f})"
+    if held.fit >= held.nominal:
+        text = f"Held-out error did not fall: {before} deg as given, {after} deg fitted"
+    baselines = (("a pure delay leaves", held.delay), ("the command alone", held.command))
+    others = [f"{name} {_degrees(error)}" for name, error in baselines if known(error)]
     text += f"; {', '.join(others)}." if others else "."
-    if not summary.get("trusted", True):
-        reason = str((summary.get("warnings") or ["it does not beat the baselines"])[0]).rstrip(". ")
+    if not fit.trusted:
+        reason = (fit.warnings or ["it does not beat the baselines"])[0].rstrip(". ")
         return Verdict(f"Do not use it: {reason}. {text}", good=False)
-    notes = len(summary.get("warnings") or [])
-    use = "It beats every baseline, so use it" + (f", but read the note{'s' * (notes > 1)} below." if notes else ".")
-    return Verdict(f"{text} {use} {unknown(summary)}", good=True)
+    several = "s" * (len(fit.warnings) > 1)
+    use = "It beats every baseline, so use it" + (f", but read the note{several} below." if fit.warnings else ".")
+    return Verdict(f"{text} {use} {_open(fit)}", good=True)
 
 
-def unknown(summary: Mapping[str, Any]) -> str:
+def _open(fit: Fit) -> str:
     """How much the logs leave open, in a sentence."""
-    parameters: Mapping[str, Mapping[str, Any]] = summary.get("parameters") or {}
-    loose = sum(not p.get("identified", True) for p in parameters.values())
-    stuck = sum(bool(p.get("at_bound")) for p in parameters.values())
-    shared = len(summary.get("undetermined") or [])
-    said = [f"{loose} of {len(parameters)} parameters"] if loose else []
-    said += [f"{shared} combination{'s' * (shared > 1)} of parameters"] if shared else []
-    text = f"The logs do not tell {' and '.join(said)}." if said else "The logs tell all of its parameters."
-    return text + (f" {stuck} at a bound: not to be trusted." if stuck else "")
+    loose = sum(not p.identified for p in fit.parameters.values())
+    stuck, shared = sum(p.at_bound for p in fit.parameters.values()), len(fit.undetermined)
+    parts = [f"{loose} of {len(fit.parameters)} parameters"] * bool(loose)
+    parts += [f"{shared} combination{'s' * (shared > 1)} of parameters"] * bool(shared)
+    text = f"The logs do not determine {' and '.join(parts)}." if parts else "The logs determine all of its parameters."
+    return text + (f" {stuck} at a bound: do not rely on {'them' if stuck > 1 else 'it'}." if stuck else "")
 
 
-def _names(traces: Sequence[Trace]) -> list[str]:
-    """What to call the logs: by their file names where these differ."""
-    short = [Path(t.name).name for t in traces]
-    return short if len(set(short)) == len(short) else [t.name for t in traces]
+def _few(names: Sequence[str], most: int) -> str:
+    """Names, not more than so many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _off(trace: Trace, of: str, joint: int, rows: Any = slice(None)) -> Array:
-    """A prediction of one joint minus what was measured, in some rows [rad]."""
-    return np.asarray(getattr(trace, of)[rows, joint] - trace.measured[rows, joint])
+def _degrees(angle: float) -> str:
+    return short(math.degrees(angle))
 
 
-def _error(trace: Trace, of: str, joint: int, rows: Any = slice(None)) -> float:
-    """Root mean square error of a prediction of one joint in some rows [deg]; NaN if there is none."""
-    off = _off(trace, of, joint, rows)
-    off = off[np.isfinite(off)]
-    return math.degrees(float(np.sqrt(np.mean(off**2)))) if len(off) else math.nan
+def _off(trace: Trace, of: str, joint: int) -> Array:
+    """A prediction of one joint minus what was measured [deg]. Shape: (samples,)."""
+    return np.degrees(trace.error(of)[:, joint])
 
 
-def _degrees(summary: Mapping[str, Any], part: str) -> dict[str, float]:
-    errors = (summary.get("errors") or {}).get(part) or {}
-    return {k: math.degrees(v) for k, v in errors.items() if isinstance(v, int | float) and math.isfinite(v)}
+def _curves(trace: Trace) -> Curves:
+    predictions = {"as given": trace.nominal, "fitted": trace.heldout}
+    stretch = stretches(trace.time, WINDOW)
+    return Curves(trace.name, trace.joints, trace.time, trace.measured, trace.command, predictions, stretch)
 
 
-def _baselines(summary: Mapping[str, Any]) -> Section:
-    held = _degrees(summary, "heldout")
-    there = [(k, held[k]) for k in BASELINES if k in held][::-1]  # plotly's first bar is the lowest
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [BASELINES[k] for k, _ in there],
-        "x": [v for _, v in there],
-        "text": [f"{v:.3g}" for _, v in there],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "marker": {"color": [RED if k == "fit" else GREY for k, _ in there]},
-    }
-    most = max([v for _, v in there], default=1.0)
-    plot = Plot("held out, mean over joints [deg]", [bars], {"xaxis": {"range": [0, 1.15 * most]}}, height=150)
-    said = "Root mean square error of joint positions where the fit did not look, in the full model."
-    return Section("Does it predict?", said, plots=[plot] if there else [])
+def _baselines(fit: Fit) -> Section:
+    errors = [(BASELINES[k], math.degrees(e)) for k, e in asdict(fit.heldout).items() if known(e)]
+    names, values = [name for name, _ in errors[::-1]], [value for _, value in errors[::-1]]  # plotly's first bar is the lowest
+    colours = [RED if name == "fitted" else GREY for name in names]
+    bars = {"type": "bar", "orientation": "h", "y": names, "x": values, "marker": {"color": colours}, "cliponaxis": False}
+    bars |= {"text": [short(v) for v in values], "textposition": "outside"}
+    layout = {"xaxis": {"range": [0, 1.15 * max(values, default=1.0)]}}
+    plot = Plot("held out, mean over joints [deg]", [bars], layout, height=150)
+    text = "Root mean square error of joint positions where the fit did not look, in the full model."
+    return Section("Does it predict?", text, plots=[plot] if errors else [])
 
 
-def _trust(summary: Mapping[str, Any]) -> Section | None:
+def _errors(fit: Fit) -> Section:
+    parts = {"held out": fit.heldout, "all logs": fit.train}
+    rows = [[name, *map(_degrees, asdict(of).values())] for name, of in parts.items()]
+    return Section("Error in the full model", "Mean over joints [deg].", Table(("[deg]", *BASELINES.values()), rows))
+
+
+def _trust(fit: Fit) -> Section:
     """Whether to use the fit, and what to know before."""
-    if not summary.get("errors"):
-        return None
-    warnings = [f"– {w}" for w in summary.get("warnings") or []]
     first = "It beats the model as given, the command and a pure delay on data that it was not fitted to"
-    first += ". Know this before you use it:" if warnings else ", and nothing in the logs speaks against it."
-    return Section("Can it be trusted?", [first if summary.get("trusted", True) else "No, and this is why:", *warnings])
+    first += ". Know this before you use it:" if fit.warnings else ", and nothing in the logs speaks against it."
+    return Section("Can it be trusted?", [first if fit.trusted else "No, and this is why:", *(f"– {w}" for w in fit.warnings)])
 
 
-def _by_joint(traces: Sequence[Trace], names: Sequence[str]) -> Iterator[Section]:
+def _by_joint(traces: Sequence[Trace]) -> Iterator[Section]:
     """Before and after, by joint, and by motion if there are several."""
     if not traces:
         return
     joints = traces[0].joints
     rows = []
     for j, joint in enumerate(joints):
-        errors = [_pooled(traces, of, j) for of in PREDICTIONS]
+        errors = [rms(np.concatenate([_off(t, of, j) for t in traces])) for of in PREDICTIONS]
         better = errors[2] / errors[3] if errors[3] > 0 else math.nan
-        rows.append([joint, *map(_short, errors), f"{better:.1f}" if math.isfinite(better) else "–"])
-    said = "Held-out error [deg], and the ratio of as given to fitted."
-    yield Section("By joint", said, Table(("joint", *BASELINES.values(), "ratio"), rows))
+        rows.append([joint, *map(short, errors), f"{better:.1f}" if known(better) else "–"])
+    text = "Held-out error [deg], and the ratio of as given to fitted."
+    yield Section("By joint", text, Table(("joint", *BASELINES.values(), "ratio"), rows))
     if len(traces) < 2:
         return
-    after = np.array([[_error(t, "heldout", j) for j in range(len(joints))] for t in traces])
-    most = float(np.nanmax(after, initial=1e-9))
+    before, after = (np.array([[rms(_off(t, of, j)) for j in range(len(joints))] for t in traces]) for of in PREDICTIONS[2:])
+    tints = np.nan_to_num(after / np.nanmax(after, initial=1e-9))
     cells: list[list[str | Cell]] = []
-    for name, t, left in zip(names, traces, after, strict=True):
-        before = [_short(_error(t, "nominal", j)) for j in range(len(joints))]
-        tints = np.nan_to_num(left / most).tolist()
-        cells.append([name, *(Cell(f"{b} → {_short(a)}", tint) for b, a, tint in zip(before, left, tints, strict=True))])
-    said = "Held-out error [deg], as given → fitted; the redder, the more is left."
-    yield Section("By motion and joint", said, Table(("motion", *joints), cells))
+    for name, *row in zip(names_of([t.name for t in traces]), before, after, tints, strict=True):
+        cells.append([name, *(Cell(f"{short(b)} → {short(a)}", float(tint)) for b, a, tint in zip(*row, strict=True))])
+    text = "Held-out error [deg], as given → fitted; the redder, the more is left."
+    yield Section("By motion and joint", text, Table(("motion", *joints), cells))
 
 
-def _pooled(traces: Sequence[Trace], of: str, joint: int) -> float:
-    """Root mean square error over all traces [deg]."""
-    counted = [(_error(t, of, joint), len(t.time)) for t in traces]
-    counted = [(e, n) for e, n in counted if math.isfinite(e)]
-    return math.sqrt(sum(n * e**2 for e, n in counted) / sum(n for _, n in counted)) if counted else math.nan
-
-
-def _overlays(traces: Sequence[Trace], names: Sequence[str], title: str, choose: Callable[[Array], Any]) -> Section | None:
-    """One stretch of each joint: what was measured beside the command, before and after."""
-    stretches = [(name, t, rows) for name, t in zip(names, traces, strict=True) for rows in _stretches(t)]
-    plots = []
-    for j, joint in enumerate(traces[0].joints if traces else ()):
-        errors = np.array([_error(t, "heldout", j, rows) for _, t, rows in stretches])
-        order = np.flatnonzero(np.isfinite(errors))
-        if not len(order):
-            continue
-        at = order[int(choose(errors[order]))]
-        name, t, rows = stretches[at]
-        rows = rows[:: max(1, -(-len(rows) // MOST_POINTS))]
-        command, measured, nominal, fitted = (
-            np.degrees(getattr(t, k)[rows, j]) for k in ("command", "measured", "nominal", "heldout")
-        )
-        time = t.time[rows]
-        lines = [
-            line(time, command, GREY, 1, name="command"),
-            line(time, measured, BLUE, 3, name="measured"),
-            line(time, nominal, ORANGE, 1.3, "dash", name="as given"),
-            line(time, fitted, RED, 1.3, name="fitted"),
-            line(time, nominal - measured, ORANGE, 1.3, "dash", name="as given") | {"yaxis": "y2"},
-            line(time, fitted - measured, RED, 1.3, name="fitted") | {"yaxis": "y2"},
-        ]
-        layout = {
-            "xaxis": {"title": {"text": "s"}, "anchor": "y2"},
-            "yaxis": {"title": {"text": "deg"}, "domain": [0.42, 1]},
-            "yaxis2": {"title": {"text": "error"}, "domain": [0, 0.32], "nticks": 5, "zeroline": True},
-        }
-        where = f" in {name}" if len(traces) > 1 else ""
-        plots.append(Plot(f"{joint}{where}: {_short(errors[at])} deg left", lines, layout, height=250))
-    legend = (("measured", BLUE), ("command", GREY), ("as given", ORANGE), ("fitted", RED))
-    said = f"{WINDOW:g} s, and below it the errors: simulated minus measured."
-    return Section(title, said, legend=legend, plots=plots) if plots else None
-
-
-def _stretches(trace: Trace) -> Iterator[NDArray[np.int64]]:
-    """Rows of each `WINDOW` of a trace; a short rest at the end belongs to the window before."""
-    if not len(trace.time):
-        return
-    since = trace.time - trace.time[0]
-    number = np.minimum(since // WINDOW, max(0, round(since[-1] / WINDOW) - 1))
-    for k in np.unique(number):
-        rows = np.flatnonzero(number == k)
-        if len(rows) > 1:
-            yield rows
-
-
-def _ladder(summary: Mapping[str, Any]) -> Section | None:
-    rungs = summary.get("ladder") or []
+def _ladder(fit: Fit) -> Section | None:
     rows = []
-    for i, r in enumerate(rungs):
-        gain = f"{100 * r['gain']:.0f} ± {100 * r['error']:.0f} %" if r.get("gain") or r.get("error") else "–"
-        error = r.get("heldout")
-        shown = "–" if error is None else _short(math.degrees(error))
-        taken = "climbed" if r.get("climbed") else "left out"
-        rows.append([str(r["name"]), taken if i else "", shown, gain])
-    said = ["Each rung adds a cause to the model, and is climbed if the held-out error falls by more than chance."]
-    if any(str(r["name"]).startswith("full model") for r in rungs):
-        said.append("Errors are those of joints alone before the full model, and of the whole robot from there on.")
+    for i, r in enumerate(fit.ladder):
+        gain = f"{100 * r.gain:.0f} ± {100 * r.error:.0f} %" if r.gain or r.error else "–"
+        rows.append([r.name, ("added" if r.added else "not needed") if i else "", _degrees(r.heldout), gain])
+    text = ["Each rung adds a cause to the model, and is kept if the held-out error falls by more than chance."]
+    if any(r.name.startswith("full model") for r in fit.ladder):
+        text.append("Errors are those of single joints before the full model, and of the whole robot from there on.")
     head = ("rung", "", "held-out error [deg]", "gain")
-    return Section("Which model does the actuator need?", said, Table(head, rows, words=2)) if rows else None
+    return Section("Which causes does the model need?", text, Table(head, rows, words=2)) if rows else None
 
 
-def _parameters(summary: Mapping[str, Any]) -> Iterator[Section]:
-    parameters: Mapping[str, Mapping[str, Any]] = summary.get("parameters") or {}
-    if not parameters:
-        return
-    groups: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-    for name, p in parameters.items():
+def _parameters(fit: Fit) -> Section | None:
+    if not fit.parameters:
+        return None
+    groups: dict[str, dict[str, Estimate]] = {}
+    for name, p in fit.parameters.items():
         quantity, _, of = name.partition("/")
-        groups.setdefault(quantity, []).append((of, p))
-    plots = [_intervals(quantity, members) for quantity, members in groups.items()]
+        groups.setdefault(quantity, {})[of] = p
     rows = []
-    for name, p in parameters.items():
-        interval = f"{_short(p.get('low'))} to {_short(p.get('high'))}"
-        rows.append([name, _remark(p), _short(p.get("nominal")), _short(p.get("value")), interval, str(p.get("unit") or "–")])
-    loose = sum(not p.get("identified", True) for p in parameters.values())
-    stuck = sum(bool(p.get("at_bound")) for p in parameters.values())
-    said = [
-        f"{len(parameters)} parameters were fitted; {loose} of them the logs do not determine, and {stuck} are at a bound. "
+    for name, p in fit.parameters.items():
+        remark = "at a bound: do not rely on it" if p.at_bound else "" if p.identified else "not determined by these logs"
+        rows.append([name, remark, short(p.nominal), short(p.value), f"{short(p.low)} to {short(p.high)}", p.unit or "–"])
+    loose, stuck = (sum(of) for of in zip(*((not p.identified, p.at_bound) for p in fit.parameters.values()), strict=True))
+    text = (
+        f"{len(rows)} parameters were fitted; the logs do not determine {loose} of them, and {stuck} are at a bound. "
         "Bars are 90 % intervals."
-    ]
+    )
     head = ("parameter", "", "as given", "fitted", "90 % interval", "unit")
     legend = (("fitted", RED), ("not determined, or at a bound", ORANGE), ("as given", GREY))
     table = Table(head, rows, words=2, fold=f"All {len(rows)} parameters in numbers")
-    yield Section("Parameters", said, table, legend, plots, narrow=True)
+    plots = [_intervals(quantity, members) for quantity, members in groups.items()]
+    return Section("Parameters", text, table, legend, plots, narrow=True)
 
 
-def _intervals(quantity: str, members: Sequence[tuple[str, Mapping[str, Any]]]) -> Plot:
+def _intervals(quantity: str, members: dict[str, Estimate]) -> Plot:
     """Value, interval and nominal value of a quantity, a row for each joint."""
-    members = [(of, p) for of, p in members if all(isinstance(p.get(k), int | float) for k in ("value", "low", "high"))]
-    unit = next((str(p.get("unit") or "") for _, p in members), "")
-    rows = np.arange(len(members))
-    nominal = [p.get("nominal") for _, p in members]
-    given = dots([math.nan if n is None else n for n in nominal], rows, GREY, 11, 1.0)
+    estimates = list(members.values())
+    rows = list(range(len(members)))
+    given = dots([p.nominal for p in estimates], rows, GREY, 11, 1.0)
     given["marker"] |= {"symbol": "line-ns-open", "line": {"width": 2}}
     data = [given]
-    for colour, wanted in ((RED, True), (ORANGE, False)):
-        kept = [(i, p) for i, (_, p) in enumerate(members) if (p.get("identified", True) and not p.get("at_bound")) == wanted]
+    for colour, sure in ((RED, True), (ORANGE, False)):
+        kept = [(i, p) for i, p in enumerate(estimates) if p.sure == sure and known(p.value + p.low + p.high)]
         if kept:
-            values = np.array([[p["value"], p["low"], p["high"]] for _, p in kept])
-            found = dots(values[:, 0], [i for i, _ in kept], colour, 7, 1.0)
             bars = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": colour}
-            up, down = (values[:, 2] - values[:, 0]).tolist(), (values[:, 0] - values[:, 1]).tolist()
-            data.append(found | {"error_x": bars | {"array": up, "arrayminus": down}})
+            bars |= {"array": [p.high - p.value for _, p in kept], "arrayminus": [p.value - p.low for _, p in kept]}
+            data.append(dots([p.value for _, p in kept], [i for i, _ in kept], colour, 7, 1.0) | {"error_x": bars})
     # the view is that of values and of intervals that say something; the rest may leave it
-    told = [p[k] for _, p in members if p.get("identified", True) for k in ("low", "high")] + [p["value"] for _, p in members]
-    told += [n for n in nominal if n is not None]
-    low, high = min(told, default=0.0), max(told, default=1.0)
+    view = [x for p in estimates for x in (p.value, p.nominal, *((p.low, p.high) if p.identified else ())) if known(x)]
+    low, high = min(view, default=0.0), max(view, default=1.0)
     pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     layout = {
-        "xaxis": {"range": [low - pad, high + pad], "title": {"text": _plain(unit)}},
+        "xaxis": {"range": [low - pad, high + pad], "title": {"text": literal(estimates[0].unit)}},
         "yaxis": {
-            "tickvals": rows.tolist(),
-            "ticktext": ["all" if of == "*" else _plain(of) for of, _ in members],
+            "tickvals": rows,
+            "ticktext": ["all" if of == "*" else literal(of) for of in members],
             "range": [len(members) - 0.5, -0.5],
             "nticks": len(members),
         },
@@ -296,21 +237,11 @@ def _intervals(quantity: str, members: Sequence[tuple[str, Mapping[str, Any]]]) 
     return Plot(quantity, data, layout, height=70 + 18 * len(members))
 
 
-def _remark(p: Mapping[str, Any]) -> str:
-    if p.get("at_bound"):
-        return "at a bound: not to be trusted"
-    return "" if p.get("identified", True) else "not determined by these logs"
-
-
-def _unknown(summary: Mapping[str, Any]) -> Section | None:
-    rows = []
-    for each in summary.get("undetermined") or []:
-        names = [str(n) for n in each.get("parameters") or []]
-        many = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        rows.append([str(each.get("meaning") or ""), many])
-    said = ["The parameters can move in these directions without the logs noticing." if rows else unknown(summary)]
+def _unknown(fit: Fit) -> Section | None:
+    rows = [[u.meaning, _few(u.parameters, 8)] for u in fit.undetermined]
+    text = "The parameters can move in these directions without the logs noticing." if rows else _open(fit)
     table = Table(("what", "parameters"), rows, words=2) if rows else None
-    return Section("What is not known", said, table) if summary.get("parameters") else None
+    return Section("What is not known", text, table) if fit.parameters else None
 
 
 def _residuals(traces: Sequence[Trace]) -> Iterator[Section]:
@@ -318,54 +249,51 @@ def _residuals(traces: Sequence[Trace]) -> Iterator[Section]:
     against: dict[str, Callable[[Trace], Array]] = {
         "angle [deg]": lambda t: np.degrees(t.measured),
         "velocity [rad/s]": lambda t: t.dq,
-        "load [Nm]": lambda t: t.load,
+        "load [N m]": lambda t: t.load,
         "time [s]": lambda t: np.repeat((t.time - t.time[0])[:, None], len(t.joints), axis=1),
     }
     there = [t for t in traces if len(t.time)]
     for label, get in against.items():
-        plots = list(_clouds(there, [get(t) for t in there], label))
-        if plots:
-            said = "Fitted minus measured [deg]; the line is the mean. Where it bends, a cause is missing."
-            legend = (("samples", BLUE), ("mean", RED))
-            yield Section(f"Residual against {label.partition(' [')[0]}", said, legend=legend, plots=plots, narrow=True)
+        text = "Fitted minus measured [deg]; the line is the mean. Where it bends, a cause is missing."
+        yield from _clouds(there, [get(t) for t in there], label, [text])
 
 
 def _warm(traces: Sequence[Trace]) -> Section | None:
     """The size of the held-out error against temperature; nothing if none was logged."""
     both = [(t, t.temperature) for t in traces if t.temperature is not None and len(t.time)]
-    there, degrees = [t for t, _ in both], [c for _, c in both]
-    plots = list(_clouds(there, degrees, "temperature [°C]", np.abs))
-    if not plots:
+    if not both:
         return None
-    said = []
-    errors, speeds, block = [t.error("heldout") for t in there], [t.dq for t in there], np.concatenate([t.block for t in there])
-    for j, joint in enumerate(there[0].joints):
-        error, degree, speed = (np.concatenate([x[:, j] for x in xs]) for xs in (errors, degrees, speeds))
-        found = growth(error, degree, speed, block, len(there[0].joints))
-        if found:
-            cold, hot = (math.degrees(e) for e in (found.cold_error, found.hot_error))
-            said.append(
-                f"{joint}: the error grows with temperature, from {cold:.2g} deg at {found.cold:.0f} °C to {hot:.2g} deg at "
-                f"{found.hot:.0f} °C (by chance with a probability of {found.p:.1g}, speed allowed for): friction and winding "
-                "resistance change as a drive warms up, so record it as warm as it will work."
+    warm, degrees = [t for t, _ in both], [c for _, c in both]
+    block, joints, text = np.concatenate([t.block for t in warm]), warm[0].joints, []
+    for j, joint in enumerate(joints):
+        columns = ([t.error("heldout")[:, j] for t in warm], [c[:, j] for c in degrees], [t.dq[:, j] for t in warm])
+        error, degree, speed = (np.concatenate(parts) for parts in columns)
+        grown = growth(error, degree, speed, block, len(joints))
+        if grown:
+            text.append(
+                f"{joint}: the error grows with temperature, from {size(grown.cold_error, 'rad')} at {grown.cold:.0f} °C to "
+                f"{size(grown.hot_error, 'rad')} at {grown.hot:.0f} °C (by chance with a probability of {grown.p:.1g}, speed "
+                "allowed for): friction and winding resistance change as a drive warms up; record it as warm as it will work."
             )
-    if not said:
-        said = ["No joint's error grows with its temperature by more than chance, speed allowed for."]
-    said.append("Size of fitted minus measured [deg]; the line is the mean.")
-    legend = (("samples", BLUE), ("mean", RED))
-    return Section("Residual against temperature", said, legend=legend, plots=plots, narrow=True)
+    text = text or ["No joint's error grows with its temperature by more than chance, speed allowed for."]
+    text.append("Size of fitted minus measured [deg]; the line is the mean.")
+    return next(_clouds(warm, degrees, "temperature [°C]", text, np.abs), None)
 
 
 def _clouds(
-    traces: Sequence[Trace], xs: Sequence[Array], label: str, shown: Callable[[Array], Array] = lambda y: y
-) -> Iterator[Plot]:
-    """The held-out error of each joint against something of shape (samples, joints) in each trace."""
+    traces: Sequence[Trace], xs: Sequence[Array], label: str, text: list[str], shown: Callable[[Array], Array] = np.asarray
+) -> Iterator[Section]:
+    """The held-out error of each joint against something of shape (samples, joints) in each trace; nothing of few samples."""
+    plots = []
     for j, joint in enumerate(traces[0].joints if traces else ()):
         x = np.concatenate([each[:, j] for each in xs])
-        y = shown(np.degrees(np.concatenate([_off(t, "heldout", j) for t in traces])))
+        y = shown(np.concatenate([_off(t, "heldout", j) for t in traces]))
         seen = np.isfinite(x) & np.isfinite(y)
         if seen.sum() > 2 * BINS:
-            yield _cloud(joint, label, x[seen], y[seen])
+            plots.append(_cloud(joint, label, x[seen], y[seen]))
+    if plots:
+        legend = (("samples", BLUE), ("mean", RED))
+        yield Section(f"Residual against {label.partition(' [')[0]}", text, legend=legend, plots=plots, narrow=True)
 
 
 def _cloud(joint: str, label: str, x: Array, y: Array) -> Plot:
@@ -373,40 +301,6 @@ def _cloud(joint: str, label: str, x: Array, y: Array) -> Plot:
     bins = [np.flatnonzero(number == k) for k in np.unique(number)]
     thin = np.arange(len(x))[:: max(1, -(-len(x) // MOST_DOTS))]
     most = 1.1 * float(np.quantile(np.abs(y), 0.99)) or 1.0
-    data = [
-        dots(x[thin], y[thin], BLUE, 3, 0.35),
-        line([x[b].mean() for b in bins], [y[b].mean() for b in bins], RED, 2),
-    ]
-    low = -most if y.min() < 0 else 0.0
-    layout = {"xaxis": {"title": {"text": label}}, "yaxis": {"range": [low, most], "zeroline": True}}
-    return Plot(joint, data, layout, height=150)
-
-
-def _provenance(summary: Mapping[str, Any]) -> Section:
-    rows = [["log", str(log)] for log in summary.get("logs") or []]
-    for key in ("versions", "provenance"):
-        rows += [[name, value] for name, value in _flat(summary.get(key) or {})]
-    seconds = summary.get("seconds")
-    if isinstance(seconds, int | float):
-        rows.append(["time taken", f"{seconds:.1f} s"])
-    return Section("Made from", table=Table(("", ""), rows, words=2))
-
-
-def _flat(data: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(data, Mapping):
-        for key, value in data.items():
-            yield from _flat(value, f"{name} {key}".strip())
-    elif isinstance(data, list):
-        yield name, ", ".join(map(str, data))
-    else:
-        yield name, str(data)
-
-
-def _short(value: Any) -> str:
-    there = isinstance(value, int | float | np.floating) and math.isfinite(value)
-    return f"{value:.3g}" if there else "–"
-
-
-def _plain(text: str) -> str:
-    """Text that plotly shows as it is: it reads some HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    means = line([x[b].mean() for b in bins], [y[b].mean() for b in bins], RED, 2)
+    layout = {"xaxis": {"title": {"text": label}}, "yaxis": {"range": [-most if y.min() < 0 else 0.0, most], "zeroline": True}}
+    return Plot(joint, [dots(x[thin], y[thin], BLUE, 3, 0.35), means], layout, height=150)

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.identify.fitting import Fit
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.full_model.standing import SIGNALS
 from gapless.identify.least_squares import slopes
 from gapless.identify.per_joint.ladder import Tick, quiet
+from gapless.identify.result import Fit
 from gapless.identify.uncertainty import FINEST, PRIOR, _lasting
 from gapless.logs import Log
 from gapless.twin import Particles
@@ -203,7 +203,10 @@ def _objective(found: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tup
     objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros), begins)
     own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.log_of if found.zeros]
     start = objective.start.copy()
-    for at, known in ((0, found.belief.centre), (len(found.belief.space), np.concatenate([[], *own]))):
+    for at, known in (
+        (0, found.belief.space.to_scaled(found.belief.mean())),
+        (len(found.belief.space), np.concatenate([[], *own])),
+    ):
         start[at : at + len(known)] = known
     return objective, np.clip(start, *objective.bounds)
 

@@ -6,6 +6,7 @@ log["q"].values, log["q"].time                      # (samples, joints) in rad, 
 write(log, "recording.npz")
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gapless.errors import BadInput
@@ -40,6 +41,7 @@ __all__ = [
     "load_mapping",
     "plot",
     "read",
+    "read_all",
     "write",
 ]
 
@@ -64,6 +66,21 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
     except MemoryError:
         raise BadInput(f"{path}: {path.stat().st_size} bytes, which do not fit into memory") from None
     return log
+
+
+def read_all(paths: Sequence[Path], mapping: Mapping | None = None) -> tuple[list[Log], list[str]]:
+    """Those of several logs that can be read, and a sentence for each that cannot; one that does not exist was mistyped."""
+    logs, refused = [], []
+    for path in paths:
+        try:
+            logs.append(read(path, mapping))
+        except BadInput as error:
+            if len(paths) == 1 or not path.exists():
+                raise
+            refused.append(str(error))
+    if not logs:
+        raise BadInput(f"none of the {len(paths)} logs can be read; {refused[0]}")
+    return logs, refused
 
 
 def write(log: Log, path: str | Path) -> None:

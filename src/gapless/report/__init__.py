@@ -1,6 +1,8 @@
-"""Pages and plots: what a person would rather look at than read."""
+"""Reports: what a person would rather look at than read, on one page or in a terminal; and what every result can do."""
 
+from gapless.report.overlay import Curves, names_of, overlays, rms, stretches
 from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line, write
+from gapless.report.result import Result, in_terminal, notes
 from gapless.report.words import flat, known, literal, percent, short, shown, size
 
 __all__ = [
@@ -9,18 +11,26 @@ __all__ = [
     "ORANGE",
     "RED",
     "Cell",
+    "Curves",
     "Plot",
+    "Result",
     "Section",
     "Table",
     "Verdict",
     "dots",
     "flat",
+    "in_terminal",
     "known",
     "line",
     "literal",
+    "names_of",
+    "notes",
+    "overlays",
     "percent",
+    "rms",
     "short",
     "shown",
     "size",
+    "stretches",
     "write",
 ]

@@ -8,29 +8,36 @@ from typing import Any
 
 
 def known(value: Any) -> bool:
-    """Whether it is a number at all."""
+    """Whether it is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def size(value: Any, unit: str) -> str:
+def size(value: Any, unit: str, digits: int = 2) -> str:
     """A figure with its unit; angles in degrees."""
     factor, name = shown(unit)
-    return f"{factor * value:.2g} {name}" if known(value) else "–"
+    return f"{factor * value:.{digits}g} {name}" if known(value) else "–"
 
 
 def shown(unit: str) -> tuple[float, str]:
     """A factor and the unit that people read: degrees instead of radians."""
-    return (math.degrees(1.0) if unit.startswith("rad") else 1.0), unit.replace("rad", "deg").replace("N m", "Nm")
+    return (math.degrees(1.0) if unit.startswith("rad") else 1.0), unit.replace("rad", "deg")
 
 
 def percent(share: Any) -> str:
+    """A share in percent."""
     if not known(share):
         return "–"
     return f"{100 * share:.0f} %" if abs(share) >= 0.0995 else f"{100 * share:.2g} %"
 
 
 def short(value: Any) -> str:
+    """A number in three digits."""
     return f"{value:.3g}" if known(value) else "–"
+
+
+def literal(text: str) -> str:
+    """Text that plotly shows as it is: it reads some HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def flat(data: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -43,8 +50,3 @@ def flat(data: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield from flat(value, name)
     else:
         yield name, str(data)
-
-
-def literal(text: str) -> str:
-    """Text that plotly shows as it is: it reads some HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -10,7 +10,7 @@ from gapless.twin.belief import load as load_belief
 from gapless.twin.belief import save as save_belief
 from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
 from gapless.twin.export import read as read_settings
-from gapless.twin.given import as_given, stated_gains
+from gapless.twin.given import as_given, known_values, stated_gains
 from gapless.twin.mechanism import Bound, Mechanism, StepState
 from gapless.twin.mechanisms import (
     DC,
@@ -33,6 +33,7 @@ from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF
 from gapless.twin.mechanisms.gains import KD, KP
 from gapless.twin.mechanisms.sensors import ACCELEROMETER
 from gapless.twin.mechanisms.sensors import QUANTITIES as SENSOR_QUANTITIES
+from gapless.twin.origin import Origin, origin_of
 from gapless.twin.recipe import load as load_recipe
 from gapless.twin.recipe import recipe as recipe_of
 from gapless.twin.recipe import written as written_recipe
@@ -64,6 +65,7 @@ __all__ = [
     "Mechanism",
     "Motor",
     "Offset",
+    "Origin",
     "Parameter",
     "Particles",
     "Point",
@@ -76,9 +78,11 @@ __all__ = [
     "callback",
     "defaults",
     "isaaclab",
+    "known_values",
     "load_belief",
     "load_recipe",
     "mjlab",
+    "origin_of",
     "playground",
     "read_settings",
     "recipe_of",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -59,6 +59,30 @@ def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> 
         raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
     by_joint = [_by_joint(value, None if log is None else log.meta.get(name)) for name, value in (("kp", kp), ("kd", kd))]
     return [Gains(kp=by_joint[0], kd=by_joint[1])] if any(by_joint) else []
+
+
+def known_values(
+    twin: Twin, stated: Sequence[tuple[str, float]], kp: float | None = None, kd: float | None = None
+) -> dict[str, float]:
+    """Stated values by the full names of parameters; BadInput where one is given two.
+
+    Args:
+        twin: whose parameters they are.
+        stated: pairs of a name or pattern and a value.
+        kp: proportional gain of all drives that was stated too [N m/rad].
+        kd: derivative gain of all drives that was stated too [N m s/rad].
+    """
+    gains = {"gains.kp": kp, "gains.kd": kd}
+    out: dict[str, tuple[float, str]] = {}
+    for pattern, value in stated:
+        for name in twin.space.fix({pattern: value}).fixed:
+            before, by = out.setdefault(name, (value, pattern))
+            if before != value:
+                raise BadInput(f"{name} is given two values, {before:g} ({by}) and {value:g} ({pattern}): state one")
+            gain = gains.get(name.partition("/")[0])
+            if gain is not None and gain != value:
+                raise BadInput(f"{name} is given two values, {gain:g} (--{name[6:8]}) and {value:g} ({pattern}): state one")
+    return {name: value for name, (value, _) in out.items()}
 
 
 def _by_joint(stated: float | None, logged: object) -> dict[str, float]:

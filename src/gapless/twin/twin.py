@@ -57,6 +57,8 @@ class Twin:
     control_dt: float
     """Control period [s], a whole number of physics steps."""
     warnings: tuple[str, ...] = ()
+    source: str = ""
+    """The name or path that it was loaded from."""
 
     @classmethod
     def load(
@@ -85,7 +87,8 @@ class Twin:
             chosen += instead or [usual]
         chosen += [m for m in add if m not in chosen]
         spec = prepare.hang(robot.spec) if in_air else robot.spec
-        return cls.build(spec, chosen, control_dt or robot.control_dt, robot.name, robot.warnings, timestep)
+        twin = cls.build(spec, chosen, control_dt or robot.control_dt, robot.name, robot.warnings, timestep)
+        return dataclasses.replace(twin, source=robot.source)
 
     @classmethod
     def build(

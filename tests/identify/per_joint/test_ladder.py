@@ -27,7 +27,7 @@ def test_a_structure_that_the_model_lacks_is_found_and_installed(rung, add, name
     stand_in = StandIn(spec)
     log = record(stand_in, plan("rich", build(spec), 20.0, np.random.default_rng(0)), stand_in.signal)
     found = fit(Twin.load("bench", add=[Friction(full=True)]), [log])
-    climbed = {r.name for r in found.ladder if r.climbed}
+    climbed = {r.name for r in found.ladder if r.added}
     assert rung in climbed
     assert not climbed & {r for r, _ in RUNGS[2:] if r != rung}
     assert found.values[found.twin.space.names.index(name)] == pytest.approx(truth, rel=0.15)
@@ -50,7 +50,7 @@ def alike() -> Fit:
 
 
 def test_joints_of_one_type_that_are_alike_share_one_number(alike):
-    assert not next(r for r in alike.ladder if r.name == OWN).climbed
+    assert not next(r for r in alike.ladder if r.name == OWN).added
     tied = [p for p in alike.belief.space.parameters if len(p.members) > 1]
     assert {"gains.kp", "friction.coulomb"} <= {p.quantity for p in tied}
     space = alike.twin.space
@@ -68,5 +68,5 @@ def test_a_shared_number_is_drawn_once_for_all_of_its_joints(alike):
 
 def test_a_type_whose_joints_differ_is_freed():
     found = legs({"friction.coulomb/FL_*": "x6", "gains.kp/FL_*": "x0.6"})
-    assert next(r for r in found.ladder if r.name == OWN).climbed
+    assert next(r for r in found.ladder if r.name == OWN).added
     assert "gains.kp/FL_hip" in found.belief.space.names

@@ -67,7 +67,7 @@ class Rung:
     """By how much it lowers the held-out squared error, as a share."""
     error: float
     """Standard error of that gain."""
-    climbed: bool
+    added: bool
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _stated(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
     where, errors = _tried(now, now.teams, less, kept, now.where, "damping as stated", remember)
     gain, error = gain_of(now.errors, errors)
     rung = Rung("  damping gain as stated", _rms(errors), gain, error, gain > -max(error, LEAST / 2))
-    if not rung.climbed:
+    if not rung.added:
         return replace(now, rungs=[*now.rungs, rung])
     return replace(now, chosen=less, where=where, errors=errors, rungs=[*now.rungs, rung])
 

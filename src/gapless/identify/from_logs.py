@@ -1,0 +1,76 @@
+"""Fit from logs as they come: bad ones are left out and named, what is stated stays fixed, progress is kept in a file.
+
+twin = as_given("arm.xml", log := read("motion.mcap"))
+found = fit(twin, [log], fixed={"gains.kp/*": 14.5})
+print(found)
+found.save("fitted")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.identify.admission import admit
+from gapless.identify.fitting import fit_admitted
+from gapless.identify.memory import Memory, key_of
+from gapless.identify.posteriors import particles as weighted_particles
+from gapless.identify.posteriors import posterior
+from gapless.identify.result import Fit
+from gapless.logs import Log
+from gapless.twin import Twin
+
+SIMULATIONS = 4000  # of each window of the logs, for the posterior
+PARTICLES = 1000  # of a posterior, unless stated
+
+
+def fit(
+    twin: Twin,
+    logs: Sequence[Log],
+    *,
+    fixed: Mapping[str, float] | None = None,
+    method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
+    particles: int = 0,
+    signals: tuple[str, ...] = ("q",),
+    progress: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    tick: Callable[[str], object] = lambda text: None,
+) -> Fit:
+    """Fit a twin to logs: the numbers of its drives, delay and friction, and what the logs do not tell.
+
+    Args:
+        twin: the model as given (`as_given`); all of its parameters are nominal at the start.
+        logs: what was commanded and measured. Bad ones are left out, and named in the warnings, if others are good.
+        fixed: parameters that are known, by name or pattern, and their values.
+        method: `evolve` goes on with CMA-ES in the full model, for minutes. `posterior` learns all that the logs leave possible
+            from simulations, by a network (needs gapless[posterior]).
+        particles: how many weighted samples the belief has; 0 for a Gaussian.
+        signals: what the full model is fitted to: q, dq, tau; a floating base's own signals are always used.
+        progress: a file that keeps what was computed, for `resume` after a crash or Ctrl-C.
+        resume: go on with what that file has.
+        tick: told what is being done, with the held-out error so far.
+    """
+    if particles < 0:
+        raise BadInput(f"the number of particles must not be negative, not {particles}")
+    known = dict(twin.space.fix(fixed or {}).fixed)
+    admitted = admit(twin, logs)
+    path = Path(progress) if progress else None
+    memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
+    try:
+        found = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals)
+        rng, drawn = np.random.default_rng(0), None
+        if method == "posterior":
+            drawn = posterior(found, admitted.logs, SIMULATIONS, rng, tick, particles or PARTICLES, signals)
+        elif particles:
+            drawn = weighted_particles(found, admitted.logs, particles, rng, tick, signals)
+    except BadInput as error:
+        kept = f"; what was computed until then is in {path}, for --resume" if path and memory.done else ""
+        raise BadInput(f"{error}{kept}") from None
+    more = [*(drawn.warnings if drawn else ()), *(f"left out {why}" for why in admitted.refused.values()), *admitted.notes]
+    return replace(found, belief=drawn.belief if drawn else found.belief, warnings=[*found.warnings, *more])

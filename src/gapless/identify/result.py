@@ -1,0 +1,139 @@
+"""Fit: what a fit found, as an object that prints itself, makes its page, saves itself to a folder and loads again.
+
+fit = Fit.load("fitted")
+fit.parameters["gains.kp/*"].value, fit.heldout.fit
+fit.twin.save("twin.xml", fit.values)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from rich.console import RenderableType
+
+from gapless.arrays import Array
+from gapless.identify.per_joint.ladder import Rung
+from gapless.identify.score import Errors, Trace
+from gapless.identify.uncertainty import Unknown
+from gapless.plain import NOT_SAVED
+from gapless.report import Result, Section, Verdict
+from gapless.twin import Belief, Gaussian, Origin, Twin, load_belief, recipe_of, save_belief
+
+NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a parameter was found to be."""
+
+    value: float
+    low: float
+    """90 % interval."""
+    high: float
+    nominal: float
+    """As the model has it."""
+    unit: str
+    shared_by: tuple[str, ...]
+    """Parameters that have this one value; empty where it is one's own."""
+    identified: bool
+    """Whether the logs determine it."""
+    at_bound: bool
+
+    @property
+    def sure(self) -> bool:
+        """Whether the value can be relied on."""
+        return self.identified and not self.at_bound
+
+
+def estimates(belief: Gaussian) -> dict[str, Estimate]:
+    """The parameters of a belief, by name."""
+    space = belief.space
+    spread = np.sqrt(np.diag(belief.covariance))
+    value, low, high = (space.clip(space.from_scaled(belief.centre + k * NINETY * spread)) for k in (0, -1, 1))
+    width = 1e-6 * (space.high - space.low)
+    stuck = (value - space.low < width) | (space.high - value < width)
+    out = {}
+    for i, p in enumerate(space.parameters):
+        interval = float(value[i]), float(low[i]), float(high[i])
+        out[p.name] = Estimate(*interval, p.nominal, p.unit, p.members, bool(spread[i] < 1.0), bool(stuck[i]))
+    return out
+
+
+@dataclass(frozen=True, repr=False)
+class Fit(Result):
+    """What a fit found."""
+
+    NAME: ClassVar[str] = "fit"
+
+    robot: str
+    parameters: dict[str, Estimate]
+    """Those that were fitted, by name."""
+    fixed: dict[str, float]
+    """Those that were stated."""
+    ladder: list[Rung]
+    train: Errors
+    heldout: Errors
+    """Each half of the logs predicted in the full model by the fit to the other."""
+    undetermined: list[Unknown]
+    warnings: list[str]
+    trusted: bool
+    zeros: dict[int, Array]
+    """Encoder zeros of single logs, by their number in `origin.logs`, joints in the order of `pose` [rad]."""
+    pose: dict[str, float]
+    """Median measured position of each joint: where friction's angle is counted from [rad]."""
+    seconds: float
+    """Computing time."""
+    origin: Origin
+    twin: Twin = field(metadata=NOT_SAVED)
+    """As given, with a table where there is one; a loaded one has the fitted values as its nominal ones."""
+    values: Array = field(metadata=NOT_SAVED)
+    """Over `twin.space`, from all of the logs."""
+    halves: Array = field(metadata=NOT_SAVED)
+    """The same from either half of the logs. Shape: (2, parameters)."""
+    belief: Belief = field(metadata=NOT_SAVED)
+    """Over the parameters that were fitted: a Gaussian, unless particles were asked for."""
+    traces: list[Trace] = field(metadata=NOT_SAVED)
+    """Each log beside what was predicted, for plots; a loaded fit has none."""
+
+    @property
+    def title(self) -> str:
+        return f"Fit of {self.robot or 'a robot'}"
+
+    def verdict(self) -> Verdict:
+        """Before and after beside the baselines, whether to trust the fit, and what is not known."""
+        from gapless.identify.page import verdict
+
+        return verdict(self)
+
+    def sections(self) -> Iterable[Section | None]:
+        from gapless.identify.page import sections
+
+        return sections(self)
+
+    def glance(self) -> Iterable[RenderableType]:
+        from gapless.identify.page import glance
+
+        return glance(self)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write twin.xml (plain MJCF, values baked in), belief.json, fit.json and report.html."""
+        super().save(folder)
+        self.twin.save(Path(folder) / "twin.xml", self.values)
+        save_belief(self.belief, Path(folder) / "belief.json", recipe_of(self.twin))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Fit:
+        """What `save` wrote, less traces and halves; the twin is that of twin.xml. The folder may come from anywhere."""
+        folder = Path(folder)
+        twin = Twin.load(folder / "twin.xml")
+        given = {"twin": twin, "values": twin.space.nominal, "halves": np.empty((0, len(twin.space))), "traces": []}
+        fit = cls._read(folder, belief=load_belief(folder / "belief.json"), **given)
+        by_name = {n: p.value for name, p in fit.parameters.items() for n in p.shared_by or (name,)}
+        # MuJoCo's own delay is a whole number of steps, so twin.xml has one that is rounded up
+        values = twin.space.values({n: v for n, v in by_name.items() if n in twin.space.names})
+        return replace(fit, values=values)

@@ -1,0 +1,116 @@
+"""Result: what every result can do. It prints itself, makes its page, saves itself to a folder and loads again.
+
+A result is a frozen dataclass. Its JSON has its fields, less those that are marked `NOT_SAVED`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from gapless.errors import BadInput
+from gapless.files import reason
+from gapless.plain import plain, read_json, typed, write_json
+from gapless.report.page import Section, Verdict, write
+
+WIDTH = 100  # letters: of a result as text, where no terminal says how wide it is
+PAGE = "report.html"
+
+
+class Result:
+    """Base of all results."""
+
+    NAME: ClassVar[str]
+    """Of the JSON file in a saved folder, without its ending."""
+
+    @property
+    def title(self) -> str:
+        """Of the page."""
+        raise NotImplementedError
+
+    def verdict(self) -> Verdict:
+        """What a reader takes away, in a sentence or two."""
+        raise NotImplementedError
+
+    def sections(self) -> Iterable[Section | None]:
+        """Of the page, after the verdict."""
+        raise NotImplementedError
+
+    def glance(self) -> Iterable[RenderableType]:
+        """What a terminal shows after the verdict."""
+        return ()
+
+    def json(self) -> dict[str, Any]:
+        """The result as JSON has it: what `--json` prints and the file holds."""
+        return {"verdict": self.verdict().text, **plain(self)}
+
+    def page(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as one HTML file that works offline."""
+        write(path, self.title, self.verdict(), [s for s in self.sections() if s])
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write every file of the result into a folder, which is made where there is none."""
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise BadInput(f"{folder}: not a folder, so no results can be saved there")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / f"{self.NAME}.json", self.json())
+        self.page(folder / PAGE)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """What `save` wrote; fields that JSON leaves out are empty. The folder may come from anywhere."""
+        return cls._read(Path(folder))
+
+    @classmethod
+    def _read(cls, folder: Path, **given: Any) -> Self:
+        path = folder / f"{cls.NAME}.json"
+        try:
+            return typed(cls, read_json(path), **given)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            said = reason(error)
+            raise BadInput(said if str(path) in said else f"{path}: not a saved {cls.__name__} ({said})") from None
+
+    def __rich__(self) -> RenderableType:
+        verdict = self.verdict()
+        colour = "green" if verdict.good else "yellow"
+        return Group(Panel(Text(verdict.text), border_style=colour, title=self.NAME, title_align="left"), *self.glance())
+
+    def __str__(self) -> str:
+        console = Console(width=WIDTH, file=io.StringIO(), color_system=None)
+        console.print(self)
+        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict().text}>"
+
+    def _repr_html_(self) -> str:
+        """For a notebook."""
+        console = Console(width=WIDTH, file=io.StringIO(), record=True, force_jupyter=False)
+        console.print(self)
+        return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.3">{code}</pre>')
+
+
+def in_terminal(section: Section) -> RichTable:
+    """A section's table as a terminal shows it."""
+    assert section.table is not None
+    table = RichTable(title=Text(section.title, "italic"), title_justify="left", box=box.SIMPLE)
+    for i, heading in enumerate(section.table.head):
+        table.add_column(Text(heading), justify="left" if i < section.table.words else "right", overflow="fold")
+    for row in section.table.rows:
+        table.add_row(*(Text(cell if isinstance(cell, str) else cell.text) for cell in row))
+    return table
+
+
+def notes(label: str, sentences: Sequence[str], style: str = "yellow") -> list[Text]:
+    """Sentences for a terminal, each behind a coloured word."""
+    return [Text.assemble((label, style), f" {sentence}") for sentence in sentences]
