@@ -33,7 +33,15 @@ class Whole:
 
 
 WHOLE = Whole(
-    {"a": Part("one", math.inf)}, ("x", 2.0), (Part("two", 2.5),), np.array([[1.0, math.nan]]), None, True, 3, {4: np.ones(2)}, [9]
+    {"a": Part("one", math.inf)},
+    ("x", 2.0),
+    (Part("two", 2.5),),
+    np.array([[1.0, math.nan]]),
+    None,
+    True,
+    3,
+    {4: np.ones(2)},
+    [9],
 )
 
 
