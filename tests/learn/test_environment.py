@@ -70,6 +70,33 @@ def test_a_robot_on_its_back_has_fallen_and_starts_anew_on_its_feet(twin):
     assert step.observation["policy"][2, 5] == pytest.approx(-1.0)  # gravity points down again
 
 
+def test_a_task_says_once_a_step_where_it_has_failed_and_its_metrics_are_those_of_the_end(twin):
+    class Counting(Upright):
+        asked = 0
+
+        def done(self, scene):
+            self.asked += 1
+            return scene.up[:, 2] < 0.5
+
+        def reward(self, scene):
+            return {"fall": -1.0 * scene.failed}
+
+        def metrics(self, scene):
+            return {"up": scene.up[:, 2]}
+
+    task = Counting()
+    environment = make(twin, task)
+    environment.reset()
+    environment.worlds.qpos[2, 3:7] = 0.0, 1.0, 0.0, 0.0
+    environment.worlds.qvel[4, 0] = 1e12
+    step = environment.step(np.zeros((8, 12)))
+    assert task.asked == 1
+    assert step.terms["fall"][2] < 0 == step.terms["fall"][3]
+    assert step.metrics["up"][2] == pytest.approx(-1.0, abs=0.1)  # on its back, and no longer on its feet again
+    assert environment.scene.up[2, 2] == pytest.approx(1.0)
+    assert np.isnan(step.metrics["up"][4])  # physics broke, which says nothing
+
+
 def test_rewards_add_up_and_following_the_command_pays(twin):
     environment = make(twin)
     environment.reset()
@@ -89,7 +116,9 @@ def test_feet_that_follow_the_clock_pay(twin):
     environment.reset()
     scene = environment.scene
     scene.command[:] = 0.5, 0.0, 0.0
-    scene.time[:] = 0.3 / task.frequency  # the first group is to stand, the second in the middle of its swing
+    for _ in range(6):
+        scene.gait.advance(scene.command, {})
+    assert (scene.gait.time * task.frequency == 0.3).all()  # the first group stands, the second is in the middle of its swing
     scene.contact[:], scene.foot_height[:] = True, 0.0
     standing = task.reward(scene)
     lifted = np.array(task.lead) == 0.5

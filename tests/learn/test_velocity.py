@@ -10,7 +10,7 @@ from gapless.learn import mirror
 from gapless.learn.environment import Environment, build_contract
 from gapless.learn.tasks import task_of
 from gapless.learn.tasks.velocity import leads
-from gapless.policy import targets
+from gapless.policy import Gait, targets
 from gapless.robots import legs_of
 from gapless.twin import Twin
 from tests.data import DATA
@@ -51,13 +51,14 @@ def test_targets_follow_from_contract_clock_command_and_action_alone(twin, resid
     environment = Environment(twin, residual, 5, None, np.random.default_rng(0), threads=1)
     contract = environment.contract
     environment.reset()
-    rng, periods = np.random.default_rng(1), np.zeros(5)
+    rng, gait = np.random.default_rng(1), Gait(contract, 5)
     for _ in range(60):
         command, action = environment.scene.command.copy(), 0.3 * rng.standard_normal((5, 12))
         step = environment.step(action)
-        expected = targets(contract, action, time=periods * contract.timing.control_dt, command=command)
+        expected = targets(contract, action, gait=gait, command=command)
         np.testing.assert_allclose(environment._command, expected, atol=1e-9)
-        periods = np.where(step.failed | step.timeout, 0.0, periods + 1)
+        gait.advance(command, {})
+        gait.reset(step.failed | step.timeout)
     assert np.ptp(environment._command - contract.action.offset) > 0.5  # the gait is there
 
 

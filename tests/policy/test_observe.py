@@ -1,7 +1,6 @@
 """Observer: each term against its definition, each history layout against the framework that has it."""
 
 import dataclasses
-import math
 from collections import deque
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from gapless.errors import BadInput
 from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Term
+from gapless.policy.gait import Gait
 from gapless.policy.observe import Observer
 from tests.policy import made
 
@@ -88,55 +88,32 @@ def test_the_last_action_is_shown_as_the_contract_says(kind, expected):
     np.testing.assert_allclose(Observer(contract, 4)(readings, command, given_), expected(given_), atol=1e-6)
 
 
-def ticks(term: Term, commands: list[float], reset_at: int = -1) -> np.ndarray:
-    observer = Observer(made.contract((term,)), 1)
-    readings, command, action = made.frame(1, np.random.default_rng(0))
-    found = []
-    for i, value in enumerate(commands):
-        if i == reset_at:
-            observer.reset(np.array([True]))
-        found.append(observer(readings, np.full_like(command, value), action)[0])
-    return np.array(found)
-
-
-def test_a_clock_runs_with_control_periods_and_is_zero_while_standing():
-    found = ticks(Term("clock", "clock", 2, frequency=2.5), [1, 1, 1, 0, 1])
-    phase = 2 * math.pi * 2.5 * 0.02 * np.arange(5)
-    expected = np.stack([np.sin(phase), np.cos(phase)], axis=1)
-    expected[3] = 0.0
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_a_clock_starts_anew_with_a_reset():
-    found = ticks(Term("clock", "clock_sin", 1, frequency=2.5), [1, 1, 1, 1, 1], reset_at=3)
-    np.testing.assert_allclose(found[3:], found[:2])
-
-
-def test_a_clock_of_two_legs_as_in_holosoma():
-    """sin(phase) of both legs, pi while standing, from (0, pi) with the next command."""
-    term = Term("sin_phase", "clock_cos", 2, frequency=1.0, phases=(0.0, math.pi), standing="stance")
-    found = ticks(term, [1, 1, 0, 0, 1, 1])
-    step = 2 * math.pi * 0.02
-    legs = np.array(
-        [[0, math.pi], [step, math.pi + step], [math.pi, math.pi], [math.pi, math.pi], [0, math.pi], [step, math.pi + step]]
-    )
-    np.testing.assert_allclose(found, np.cos(legs), atol=1e-6)
-
-
-def test_a_clock_that_runs_on_as_in_unitree_rl_gym():
-    found = ticks(Term("phase", "clock", 2, frequency=1 / 0.8, standing="run"), [0] * 60)
-    count = np.arange(60) * 0.02 % 0.8 / 0.8
-    np.testing.assert_allclose(found, np.stack([np.sin(2 * np.pi * count), np.cos(2 * np.pi * count)], axis=1), atol=1e-6)
-
-
-def test_the_phase_that_a_reward_sees_is_the_one_shown_next():
-    observer = Observer(made.contract((Term("clock", "clock", 2, frequency=2.5),)), 3)
+def test_a_clock_is_shown_by_the_gait():
+    term = Term("clock", "clock", 2, frequency=2.5)
+    observer, gait = Observer(made.contract((term,)), 3), Gait(made.contract((term,)), 3)
     readings, command, action = made.frame(3, np.random.default_rng(0))
     for _ in range(7):
-        phase = observer.phase("clock")
-        np.testing.assert_allclose(observer(readings, command, action)[:, 0], np.sin(phase), atol=1e-6)
-    with pytest.raises(BadInput, match="unknown clock 'gait'"):
-        observer.phase("gait")
+        np.testing.assert_allclose(observer(readings, command, action, gait), gait.clock(term, command), atol=1e-6)
+        gait.advance(command, {})
+    with pytest.raises(BadInput, match="term 'clock': a clock is shown by the robots' Gait, which is missing"):
+        observer(readings, command, action)
+
+
+@pytest.mark.parametrize("order", ["oldest_first", "newest_first"])
+@pytest.mark.parametrize("warmup", ["repeat", "zeros"])
+def test_a_look_that_is_not_kept_shows_the_same_and_leaves_no_trace(order, warmup):
+    contract = made.contract(made.terms(history=4), order=order, warmup=warmup)
+    rng = np.random.default_rng(0)
+    plain, looked = Observer(contract, 3), Observer(contract, 3)
+    for period in range(12):
+        if period in (0, 6):
+            for observer in (plain, looked):
+                observer.reset(np.array([True, False, True]))
+        looked(*made.frame(3, rng), keep=False)
+        frame = made.frame(3, rng)
+        seen = looked(*frame, keep=False)
+        np.testing.assert_array_equal(seen, looked(*frame))
+        np.testing.assert_array_equal(seen, plain(*frame))
 
 
 # the frameworks' history buffers, written out as they keep them for one robot
@@ -262,18 +239,20 @@ def test_observations_that_were_given_out_do_not_change():
 def test_n_robots_see_what_each_would_see_alone():
     contract = made.contract((*made.terms(history=3), Term("clock", "clock", 2, frequency=2.0)))
     rng = np.random.default_rng(0)
-    together, alone = Observer(contract, 4), [Observer(contract, 1) for _ in range(4)]
+    together, alone = (Observer(contract, 4), Gait(contract, 4)), [(Observer(contract, 1), Gait(contract, 1)) for _ in range(4)]
     for period in range(6):
         readings, command, action = made.frame(4, rng)
         command[rng.random(4) < 0.3] = 0.0
         if period == 3:
-            together.reset(np.array([True, False, False, True]))
-            alone[0].reset()
-            alone[3].reset()
-        found = together(readings, command, action)
-        for i, observer in enumerate(alone):
+            for which, robots in (([True, False, False, True], together), ([True], alone[0]), ([True], alone[3])):
+                for part in robots:
+                    part.reset(np.array(which))
+        found = together[0](readings, command, action, together[1])
+        together[1].advance(command, {})
+        for i, (observer, gait) in enumerate(alone):
             one = slice(i, i + 1)
-            mine = observer({k: v[one] for k, v in readings.items()}, command[one], action[one])
+            mine = observer({k: v[one] for k, v in readings.items()}, command[one], action[one], gait)
+            gait.advance(command[one], {})
             np.testing.assert_array_equal(found[one], mine)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import gapless
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn import mirror
 from gapless.learn.scene import Scene
@@ -21,6 +20,7 @@ from gapless.policy import (
     Contract,
     Conventions,
     Estimator,
+    Gait,
     Joints,
     Observation,
     Observer,
@@ -28,7 +28,6 @@ from gapless.policy import (
     Source,
     Term,
     Timing,
-    Wake,
     targets,
 )
 from gapless.robots import Drive, drive_signal, imu_of
@@ -37,6 +36,7 @@ from gapless.twin import Belief, Motor, Space, Twin
 from gapless.worlds import Worlds
 
 Frame = NDArray[np.float32]
+JOINTS = ("q", "dq", "tau")
 KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
 _ANY = (-np.inf, np.inf)
 SPREAD = 3.0
@@ -52,6 +52,8 @@ class Step:
     reward: Array
     terms: Mapping[str, Array]
     """The reward's parts, by name; they add up to it."""
+    metrics: Mapping[str, Array]
+    """What the task offers to watch, before episodes that ended start anew; NaN where physics broke."""
     failed: NDArray[np.bool_]
     """Episodes that ended as the task said, or as physics broke."""
     timeout: NDArray[np.bool_]
@@ -100,10 +102,9 @@ class Environment:
         signals = (*usual, *(s for s in ("tau", "acc") if s in kinds))
         self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], signals, threads)
         self._rng = rng
-        self.scene = Scene(twin, self.worlds, len(task.commands), len(self.contract.action.joints))
+        self.scene = Scene(twin, self.worlds, Gait(self.contract, n), len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
         self._estimate = Estimator(twin.robot, self.contract)
-        self._wake = Wake(self.contract, n)
         plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
         self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
         self._controls = [int(twin.model.actuator_ctrladr[twin.drives[c].actuator]) for c in self._columns]
@@ -121,7 +122,7 @@ class Environment:
         self.ground_hardness: Array = np.zeros(n)
         """Where each episode started, 0 to 1; 0 on a floor."""
         self._command = np.tile(self.worlds.home_command, (n, 1))
-        self._fresh = np.ones(n, bool)  # nothing was told yet that a filter could go on from
+        self._fresh = np.ones(n, bool)  # no previous target yet: the action filter starts unfiltered
         self.keep_final = False
         """Whether a step also gives the last observation of episodes that end in it."""
 
@@ -140,9 +141,11 @@ class Environment:
         self._push()
         self.worlds.step(self._command)
         scene.advance()
-        terms = dict(self.task.reward(scene))
+        scene.gait.advance(scene.command, self._readings() if scene.gait.wake else {})
         broken = self.worlds.failed
-        failed = self.task.done(scene) | broken
+        scene.failed = self.task.done(scene)
+        failed = scene.failed | broken
+        terms, metrics = dict(self.task.reward(scene)), self._metrics(broken)
         now = scene.time + scene.dt / 2  # sums of periods round
         over = now >= self._until
         if scene.ground is not None:
@@ -158,30 +161,24 @@ class Environment:
         reward = np.sum([np.zeros(self.n), *terms.values()], axis=0)
         final = None
         if ended.any():
-            final = self._last_look() if self.keep_final else None
+            final = self._observe(keep=False) if self.keep_final else None
             self._start(np.flatnonzero(ended))
-        return Step(self._observe(), reward, terms, failed, timeout, final)
+        return Step(self._observe(), reward, terms, metrics, failed, timeout, final)
 
     def _targets(self) -> Array:
-        """What the joints are told. Shape: (n, joints)."""
+        """Joint targets of this period. Shape: (n, joints)."""
         scene = self.scene
-
-        def told(last: Array | None = None) -> Array:
-            return targets(self.contract, scene.action, last, scene.time, scene.asked)
-
+        unfiltered = targets(self.contract, scene.action, None, scene.gait, scene.command)
         if self.contract.action.filter is None:
-            return told()
-        last = np.where(self._fresh[:, None], told(), self._command[:, self._controls])
+            return unfiltered
+        last = np.where(self._fresh[:, None], unfiltered, self._command[:, self._controls])
         self._fresh[:] = False
-        return told(last)
+        return targets(self.contract, scene.action, last, scene.gait, scene.command)
 
-    def _last_look(self) -> dict[str, Frame]:
-        """The observation before episodes start anew; it leaves no trace in any history or clock."""
-        kept = self._observer, self._truth, self._wake, self.scene.asked
-        self._observer, self._truth, self._wake = copy.deepcopy(kept[:3])
-        observation = self._observe()
-        self._observer, self._truth, self._wake, self.scene.asked = kept
-        return observation
+    def _metrics(self, broken: Bools) -> dict[str, Array]:
+        """What the task offers to watch, NaN where physics broke."""
+        metrics = self.task.metrics(self.scene) if hasattr(self.task, "metrics") else {}
+        return {name: np.where(broken, np.nan, value) for name, value in metrics.items()}
 
     def _check(self, terms: Mapping[str, Array]) -> None:
         if "falls" in terms:
@@ -226,7 +223,7 @@ class Environment:
         which[ids] = True
         self._observer.reset(which)
         self._truth.reset(which)
-        self._wake.reset(which)
+        scene.gait.reset(which)
         self._fresh[ids] = True
         scene.time[ids] = 0.0
         scene.action[ids] = scene.last_action[ids] = 0.0
@@ -266,23 +263,22 @@ class Environment:
         self.worlds.push(kick, due)
         self._push_at[due] += self._next_push(len(due))
 
-    def _observe(self) -> dict[str, Frame]:
-        scene, readings, order = self.scene, self.worlds.readings, self._columns
+    def _readings(self) -> dict[str, Array]:
+        """What sensors and estimators on the robot give, joints in the contract's order."""
+        readings, order = self.worlds.readings, self._columns
+        return {**readings, **self._estimate(readings), **{s: readings[s][:, order] for s in JOINTS if s in readings}}
+
+    def _observe(self, keep: bool = True) -> dict[str, Frame]:
+        """What both groups see now; without `keep` no history remembers it."""
+        scene, readings, order = self.scene, self._readings(), self._columns
         true = {"q": scene.q[:, order], "dq": scene.dq[:, order]}
         if scene.floating:
             true |= {"quat": scene.quat, "gyro": scene.turn, "velocity": scene.velocity}
-        estimated = self._estimate(readings)
-        if "tip" in estimated:
+        if "tip" in readings:
             true["tip"] = self._estimate({"q": scene.q, "dq": scene.dq})["tip"]
-        readings = {**readings, **estimated, **{s: readings[s][:, order] for s in ("q", "dq", "tau") if s in readings}}
-        others = {k: v for k, v in readings.items() if k not in true}
-        scene.asked = self._wake(scene.command, readings)
-        return {
-            "policy": self._observer(readings, scene.asked, scene.action),
-            "critic": np.concatenate(
-                [self._truth({**others, **true}, scene.asked, scene.action), *self._privileged()], axis=1, dtype=np.float32
-            ),
-        }
+        asked = scene.command, scene.action, scene.gait, keep
+        critic = np.concatenate([self._truth({**readings, **true}, *asked), *self._privileged()], axis=1, dtype=np.float32)
+        return {"policy": self._observer(readings, *asked), "critic": critic}
 
     def _privileged(self) -> list[Array]:
         """What only a simulator knows: velocity, height, feet, and the world's parameters."""

@@ -105,12 +105,10 @@ class Learner:
             self.alg.storage.saved_hidden_state_a = self.alg.storage.saved_hidden_state_c = None
         started = time.perf_counter()
         observation = self.env.get_observations()
-        metrics: dict[str, float] = {}
         with torch.inference_mode():
             for _ in range(self.settings.steps):
                 observation, reward, done, extras = self.env.step(self.alg.act(observation))
                 self.alg.process_env_step(observation, reward, done, extras)
-                self._watch(metrics)
             collected = time.perf_counter()
             self.alg.compute_returns(observation)
         kept = copy.deepcopy(self.alg.actor.state_dict()) if self._still > self.iteration else None
@@ -125,8 +123,7 @@ class Learner:
         self.iteration += 1
         return Progress(
             self.iteration,
-            self.env.take(),
-            metrics,
+            *self.env.take(),
             losses,
             self.alg.learning_rate,
             std,
@@ -134,12 +131,6 @@ class Learner:
             finished - collected,
             self.settings.worlds * self.settings.steps,
         )
-
-    def _watch(self, metrics: dict[str, float]) -> None:
-        """Add this step's share to the mean of what the task offers to watch."""
-        if hasattr(self.environment.task, "metrics"):
-            for name, value in self.environment.task.metrics(self.environment.scene).items():
-                metrics[name] = metrics.get(name, 0.0) + float(np.mean(value)) / self.settings.steps
 
     def _limit_rate(self) -> None:
         self.alg.learning_rate = min(max(self.alg.learning_rate, LEAST_RATE), self.settings.most_rate)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.learn.ground import ground_of
+from gapless.policy import Gait
 from gapless.robots import Legs, base_joint, cross, find_legs
 from gapless.rotations import rotate_back
 from gapless.twin import Twin
@@ -58,11 +59,13 @@ class Scene:
     foot_speed: Array
     """Along the ground [m/s]. Shape: (n, feet)."""
 
-    def __init__(self, twin: Twin, worlds: Worlds, columns: int, actions: int):
+    def __init__(self, twin: Twin, worlds: Worlds, gait: Gait, columns: int, actions: int):
         self.twin, self.n, self.dt = twin, worlds.n, twin.control_dt
         self.command: Array = np.zeros((self.n, columns))
-        self.asked: Array = self.command
-        """The command as the policy saw it: to walk on the spot where the robot was pushed and its contract says so."""
+        self.gait = gait
+        """Which robots step, and how far they are into their gait."""
+        self.failed: NDArray[np.bool_] = np.zeros(self.n, bool)
+        """Where the task has just failed, as its `done` says; a reward may punish it."""
         self.action: Array = np.zeros((self.n, actions))
         """What the policy put out last."""
         self.last_action: Array = np.zeros((self.n, actions))

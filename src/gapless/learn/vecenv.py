@@ -9,11 +9,12 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from gapless.arrays import Array
 from gapless.learn.environment import Environment
 
 
 class TorchEnvironment(VecEnv):
-    """An `Environment` in rsl-rl-lib's clothes. What happened is added up in `sums` until somebody takes it."""
+    """An `Environment` as a VecEnv. Reward terms, falls and metrics are added up until `take` is called."""
 
     def __init__(self, environment: Environment):
         self.environment = environment
@@ -24,7 +25,8 @@ class TorchEnvironment(VecEnv):
         self.device = "cpu"
         self.cfg: dict[str, Any] = {}
         self._now = self._torch(environment.reset(spread=True))
-        self.sums: dict[str, float] = {}
+        self._sums: dict[str, float] = {}
+        self._metrics: dict[str, list[Array]] = {}
         self.steps = self.steps_ever = 0
 
     def get_observations(self) -> TensorDict:
@@ -35,7 +37,9 @@ class TorchEnvironment(VecEnv):
         self._now = self._torch(step.observation)
         happened = {**step.terms, "falls": step.failed}
         for name, mean in zip(happened, np.array(list(happened.values())).mean(axis=1).tolist(), strict=True):
-            self.sums[name] = self.sums.get(name, 0.0) + mean
+            self._sums[name] = self._sums.get(name, 0.0) + mean
+        for name, values in step.metrics.items():
+            self._metrics.setdefault(name, []).append(values[np.isfinite(values)])
         self.steps += 1
         self.steps_ever += 1
         done = torch.from_numpy(step.failed | step.timeout)
@@ -46,12 +50,13 @@ class TorchEnvironment(VecEnv):
             {"time_outs": torch.from_numpy(step.timeout)},
         )
 
-    def take(self) -> dict[str, float]:
-        """Mean of each reward term, and falls, by second of robot time since the last call."""
-        seconds = max(self.steps, 1) * self.environment.twin.control_dt
-        taken = {name: total / seconds for name, total in self.sums.items()}
-        self.sums, self.steps = {}, 0
-        return taken
+    def take(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Since the last call: reward terms and falls by second of robot time, and the mean of each metric."""
+        steps = max(self.steps, 1)
+        terms = {name: total / steps / self.environment.twin.control_dt for name, total in self._sums.items()}
+        metrics = {name: float(np.mean(np.concatenate(values))) for name, values in self._metrics.items()}
+        self._sums, self._metrics, self.steps = {}, {}, 0
+        return terms, metrics
 
     def _torch(self, observation: dict[str, Any]) -> TensorDict:
         return TensorDict({k: torch.from_numpy(v) for k, v in observation.items()}, batch_size=[self.num_envs])

@@ -27,15 +27,16 @@ from gapless.policy.contract import (
 from gapless.policy.estimate import Estimator
 from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
+from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
-from gapless.policy.step_when_pushed import Wake
 
 __all__ = [
     "Action",
     "Contract",
     "Conventions",
     "Estimator",
+    "Gait",
     "Joints",
     "Observation",
     "Observer",
@@ -45,7 +46,6 @@ __all__ = [
     "Source",
     "Term",
     "Timing",
-    "Wake",
     "checks",
     "load_policy",
     "mjlab_keys",

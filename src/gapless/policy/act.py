@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.policy.contract import Contract, Reference, columns_of
-
-Array = NDArray[np.float64]
+from gapless.policy.contract import Contract
+from gapless.policy.gait import Gait
 
 
 def clipped(contract: Contract, action: ArrayLike) -> Array:
@@ -22,10 +22,10 @@ def clipped(contract: Contract, action: ArrayLike) -> Array:
 
 
 def processed(contract: Contract, action: ArrayLike) -> Array:
-    """What the driven joints are told, before any gait or filter. Shape: (n, driven joints)."""
+    """Targets of the driven joints before any gait or filter. Shape: (n, driven joints)."""
     scale, offset = contract.action.scale, contract.action.offset
     if scale is None or offset is None:
-        raise BadInput("the contract does not say the action's " + ("scale" if scale is None else "offset"))
+        raise BadInput("the contract lacks the action's " + ("scale" if scale is None else "offset"))
     return clipped(contract, action) * scale + offset
 
 
@@ -33,53 +33,41 @@ def targets(
     contract: Contract,
     action: ArrayLike,
     last: ArrayLike | None = None,
-    time: ArrayLike | None = None,
+    gait: Gait | None = None,
     command: ArrayLike | None = None,
 ) -> Array:
-    """Targets of all joints in the contract's order; a joint that the policy does not drive stays where it is by default.
+    """Targets of all joints, in the contract's order; joints that the policy does not drive hold their default position.
 
     Args:
         contract: of the policy.
         action: the network's output, shape (n, driven joints).
-        last: the targets of the period before, which the filter needs; without them targets start unfiltered.
-        time: since each robot's reset when the network was asked: 0 for its first action, then whole control periods [s],
-            shape (n,). Only a reference gait needs it.
-        command: what the network was asked for, shape (n, commands). Only a reference gait needs it.
+        last: targets of the previous period, shape (n, joints), which the filter needs; without them targets are unfiltered.
+        gait: as it was when the network was asked. Only a policy that adds to a reference gait needs it.
+        command: what the network was asked for, shape (n, commands). Needed with `gait`.
     """
     driven = processed(contract, action)
     if contract.action.reference is not None:
-        driven = driven + _gait(contract, contract.action.reference, len(driven), time, command)
+        if gait is None or command is None:
+            raise BadInput("the policy's action is added to a reference gait: its targets need the gait and the command")
+        if (shape := np.shape(command)) != (expected := (len(driven), len(contract.commands))):
+            raise BadInput(f"the command has shape {shape}, not {expected}")
+        driven = driven + gait.offset(command)
     names, drives = contract.joints.names, contract.action.joints
-    if drives == names:
-        told = driven
-    else:
-        told = np.empty((len(driven), len(names)))
-        told[:] = _rest(contract)
-        told[:, [names.index(j) for j in drives]] = driven
+    target = driven
+    if drives != names:
+        target = np.empty((len(driven), len(names)))
+        target[:] = _rest(contract)
+        target[:, [names.index(j) for j in drives]] = driven
     if contract.action.filter is not None and last is not None:
         last = np.asarray(last, float)
-        told = last + contract.action.filter * (told - last)
-    return told
+        target = last + contract.action.filter * (target - last)
+    return target
 
 
 def _rest(contract: Contract) -> float | tuple[float, ...]:
-    """What joints are told that the policy does not drive."""
+    """Target of joints that the policy does not drive."""
     if contract.action.kind != "position":
         return 0.0
     if contract.joints.default_pos is None:
-        raise BadInput("the contract does not say the default position, where joints stay that the policy does not drive")
+        raise BadInput("the contract lacks the default position (joints.default_pos), which joints it does not drive hold")
     return contract.joints.default_pos
-
-
-def _gait(contract: Contract, reference: Reference, n: int, time: ArrayLike | None, command: ArrayLike | None) -> Array:
-    """What a reference adds to the targets of the driven joints. Shape: (n, driven joints)."""
-    if time is None or command is None:
-        raise BadInput("the policy's action is a residual on a gait: its targets need the time and the command")
-    time, command, commands = np.asarray(time, float), np.asarray(command), tuple(contract.commands)
-    if time.shape != (n,) or command.shape != (n, len(commands)):
-        raise BadInput(f"time and command have shapes {time.shape} and {command.shape}, not {(n,)} and {(n, len(commands))}")
-    table = np.array(reference.table)
-    share, row = np.modf(time * reference.frequency % 1.0 * len(table))
-    before = row.astype(int) % len(table)  # a phase just below a whole cycle may round up to one
-    added = table[before] + share[:, None] * (table[(before + 1) % len(table)] - table[before])
-    return np.asarray(added * command[:, columns_of(reference.commands, commands)].any(axis=1, keepdims=True))

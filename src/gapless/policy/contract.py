@@ -151,7 +151,7 @@ class Reference:
     commands: tuple[str, ...] = ()
     """Those that are zero when the robot stands; all unless given."""
     wake: float | None = None
-    """Speed over ground at which a robot that is told to stand walks on the spot (see `Wake`); never unless given [m/s]."""
+    """Base speed above which a robot that is asked to stand steps in place (see `Gait`); never unless given [m/s]."""
 
     def __post_init__(self) -> None:
         checks.put(self, "frequency", checks.number(self.frequency, "action.reference.frequency", low=0.0))

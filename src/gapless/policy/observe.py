@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.policy import act
-from gapless.policy.clock import Clock
+from gapless.policy.checks import Numbers
 from gapless.policy.contract import CLOCKS, Contract, Term, columns_of
+from gapless.policy.gait import Gait
 
 Frame = NDArray[np.float32]
-Array = NDArray[np.float64]
 Readings = Mapping[str, NDArray]
-Fill = Callable[[Readings, Array, Array, Frame], None]
-"""Writes a term's columns of a frame, from readings, command and last action."""
+Value = Callable[[Readings, Array, Array, Gait | None], NDArray]
+"""A term's columns (n, dim), before clip and scale, from readings, command, last action and gait."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class _Block:
 
 
 class Observer:
-    """Assembles what the network sees, with its history and clock.
+    """Assembles what the network sees, with its history.
 
         observer = Observer(contract, n)
         observation = observer(readings, command, action)      # float32, shape (n, contract.width)
@@ -46,52 +48,35 @@ class Observer:
     def __init__(self, contract: Contract, n: int):
         if n < 1:
             raise BadInput(f"at least one robot is needed, not {n}")
-        if not contract.observation.terms:
+        terms = contract.observation.terms
+        if not terms:
             raise BadInput("the contract does not say what goes into the network: name the terms of its observation")
         self.contract, self.n = contract, n
         self._start = np.ones(n, bool)
-        observation = contract.observation
-        self._fill: list[Fill] = []
-        low, high, scale = [], [], []
-        at = 0
-        for term in observation.terms:
-            self._fill.append(self._filler(term, slice(at, at + term.dim)))
-            scale.append(np.broadcast_to(np.asarray(term.scale, np.float32), term.dim))
-            bounds = (-np.inf, np.inf) if term.clip is None else term.clip
-            low.append(np.broadcast_to(np.asarray(bounds[0], np.float32), term.dim))
-            high.append(np.broadcast_to(np.asarray(bounds[1], np.float32), term.dim))
-            at += term.dim
-        self._scale = np.concatenate(scale)
-        clips = any(t.clip is not None for t in observation.terms)
-        self._clip = (np.concatenate(low), np.concatenate(high)) if clips else None
-        self._clocks = {fill.term.name: fill for fill in self._fill if isinstance(fill, Clock)}
+        ends = np.cumsum([t.dim for t in terms]).tolist()
+        self._values = [(slice(end - t.dim, end), self._value(t)) for t, end in zip(terms, ends, strict=True)]
+        self._scale = _by_column(terms, [t.scale for t in terms])
+        low, high = zip(*((-np.inf, np.inf) if t.clip is None else t.clip for t in terms), strict=True)
+        clips = any(t.clip is not None for t in terms)
+        self._clip = (_by_column(terms, low), _by_column(terms, high)) if clips else None
         self._blocks = _blocks(contract)
-        self._depth = max(t.history + t.lag for t in observation.terms)
-        self._newest_first = observation.order == "newest_first"
+        self._depth = max(t.history + t.lag for t in terms)
+        self._newest_first = contract.observation.order == "newest_first"
         # every frame is written twice, half a ring apart, so that any window of it is one slice
-        self._ring = np.zeros((n, 2 * self._depth if self._depth > 1 else 0, at), np.float32)
+        self._ring = np.zeros((n, 2 * self._depth if self._depth > 1 else 0, ends[-1]), np.float32)
         self._head = 0
-        self._width = contract.width
         self._shapes = (n, len(contract.commands)), (n, len(contract.action.joints))
 
-    def phase(self, name: str) -> Array:
-        """The phase of a clock term now, which the next call will show, before any leg's lead [rad]. Shape: (n,)."""
-        if name not in self._clocks:
-            raise unknown("clock", name, self._clocks)
-        return self._clocks[name].phase
-
     def reset(self, which: ArrayLike | None = None) -> None:
-        """Forget the history of some robots (a mask of shape (n,)), or of all, and start their clocks anew."""
-        if which is None:
-            which = np.ones(self.n, bool)
-        which = np.asarray(which)
+        """Forget the history of some robots (a mask of shape (n,)), or of all."""
+        which = np.ones(self.n, bool) if which is None else np.asarray(which)
         if which.dtype != bool or which.shape != (self.n,):
             raise BadInput(f"a mask of robots must be bool of shape ({self.n},), not {which.dtype} of {which.shape}")
         self._start |= which
-        for clock in self._clocks.values():
-            clock.reset(which)
 
-    def __call__(self, readings: Readings, command: ArrayLike, action: ArrayLike) -> Frame:
+    def __call__(
+        self, readings: Readings, command: ArrayLike, action: ArrayLike, gait: Gait | None = None, keep: bool = True
+    ) -> Frame:
         """The observation of this period. Shape: (n, width).
 
         Args:
@@ -99,94 +84,98 @@ class Observer:
                 "gyro", and the kinds of other terms.
             command: shape (n, commands).
             action: the network's last output, zeros after a reset; shape (n, driven joints).
+            gait: of these robots. Only clock terms need it.
+            keep: whether this frame enters the history; without, the call leaves no trace.
         """
         command, action = np.asarray(command), np.asarray(action)
         if (command.shape, action.shape) != self._shapes:
             given = f"command and last action have shapes {command.shape} and {action.shape}"
             raise BadInput(f"{given}, not {self._shapes[0]} and {self._shapes[1]}")
         frame = np.empty((self.n, len(self._scale)), np.float32)
-        for fill in self._fill:
-            fill(readings, command, action, frame)
+        for columns, value in self._values:
+            frame[:, columns] = value(readings, command, action, gait)
         if self._clip is not None:
             low, high = self._clip  # np.clip takes twice as long
             np.minimum(np.maximum(frame, low, out=frame), high, out=frame)
         frame *= self._scale
-        return self._remember(frame) if self._depth > 1 else frame
+        return self._with_history(frame, keep) if self._depth > 1 else frame
 
-    def _remember(self, frame: Frame) -> Frame:
+    def _with_history(self, frame: Frame, keep: bool) -> Frame:
         """The observation that ends with this frame."""
         depth, ring = self._depth, self._ring
-        self._head = (self._head + (-1 if self._newest_first else 1)) % depth
-        head = self._head
-        ring[:, head] = ring[:, head + depth] = frame
+        # the slot that is written is the oldest one, which no later observation shows: not moving on leaves no trace
+        head = (self._head + (-1 if self._newest_first else 1)) % depth
         if self._start.any():
             repeat = self.contract.observation.warmup == "repeat"
             ring[self._start] = frame[self._start, None] if repeat else 0.0
-            ring[:, head] = ring[:, head + depth] = frame
+        ring[:, head] = ring[:, head + depth] = frame
+        if keep:
+            self._head = head
             self._start[:] = False
-        observation = np.empty((self.n, self._width), np.float32)
+        observation = np.empty((self.n, self.contract.width), np.float32)
         for block in self._blocks:
             first = head + block.lag if self._newest_first else head + depth + 1 - block.lag - block.history
             into = observation[:, block.into].reshape(self.n, block.history, -1)
-            into[:] = self._ring[:, first : first + block.history, block.columns]
+            into[:] = ring[:, first : first + block.history, block.columns]
         return observation
 
-    def _filler(self, term: Term, at: slice) -> Fill:
+    def _value(self, term: Term) -> Value:
+        """How a term's columns are found."""
         contract, n = self.contract, self.n
         if term.kind in CLOCKS:
-            return Clock(contract, term, at, n)
+            if contract.timing.control_dt is None:
+                raise BadInput(f"term {term.name!r}: a clock needs the contract's control_dt")
+            return lambda readings, command, action, gait: _clock(gait, term, command)
         if term.kind == "command":
             chosen = columns_of(term.commands, tuple(contract.commands))
-            return lambda readings, command, action, frame: _put(frame, at, command[:, chosen])
+            return lambda readings, command, action, gait: command[:, chosen]
         if term.kind == "last_action":
             chosen = columns_of(term.joints, contract.action.joints)
-            shown = {"raw": lambda contract, action: action, "clipped": act.clipped, "processed": act.processed}[
-                contract.observation.last_action
-            ]
-            return lambda readings, command, action, frame: _put(frame, at, shown(contract, action)[:, chosen])
+            forms = {"raw": lambda contract, action: action, "clipped": act.clipped, "processed": act.processed}
+            form = forms[contract.observation.last_action]
+            return lambda readings, command, action, gait: form(contract, action)[:, chosen]
         if term.kind == "gravity":
             down = contract.conventions.gravity[2]
-            return lambda readings, command, action, frame: _gravity(_read(readings, "quat", term, (n, 4)), down, frame[:, at])
+            return lambda readings, command, action, gait: _gravity(_read(readings, "quat", term, (n, 4)), down)
         chosen, shape = slice(None), (n, term.dim)
         if term.kind == "quat" and contract.conventions.quaternion == "xyzw":
             chosen = np.array([1, 2, 3, 0])
         elif term.kind in ("q", "dq") or term.joints:
             chosen, shape = columns_of(term.joints, contract.joints.names), (n, len(contract.joints.names))
         if term.kind != "q":
-            return lambda readings, command, action, frame: _put(frame, at, _read(readings, term.kind, term, shape)[:, chosen])
+            return lambda readings, command, action, gait: _read(readings, term.kind, term, shape)[:, chosen]
         if contract.joints.default_pos is None:
             raise BadInput(f"term {term.name!r}: the contract does not say the default position that q is taken from")
         default = np.array(contract.joints.default_pos)[chosen]
-        return lambda readings, command, action, frame: _put(frame, at, _read(readings, "q", term, shape)[:, chosen] - default)
+        return lambda readings, command, action, gait: _read(readings, "q", term, shape)[:, chosen] - default
+
+
+def _by_column(terms: Sequence[Term], numbers: Sequence[Numbers]) -> Frame:
+    """Numbers of each term, one for all its columns or one a column, by column of a frame."""
+    return np.concatenate([np.broadcast_to(np.asarray(x, np.float32), t.dim) for t, x in zip(terms, numbers, strict=True)])
 
 
 def _blocks(contract: Contract) -> tuple[_Block, ...]:
     """Each term alone, or, frame by frame, neighbours that show the same frames."""
-    groups: list[list[Term]] = []
-    for term in contract.observation.terms:
-        last = groups[-1][-1] if groups else None
-        if last is not None and contract.observation.major == "frame" and (last.history, last.lag) == (term.history, term.lag):
-            groups[-1].append(term)
-        else:
-            groups.append([term])
-    found, column, into = [], 0, 0
-    for group in groups:
-        dim, history = sum(t.dim for t in group), group[0].history
-        found.append(_Block(slice(column, column + dim), history, group[0].lag, slice(into, into + dim * history)))
+    terms, by_frame = contract.observation.terms, contract.observation.major == "frame"
+    blocks, column, into = [], 0, 0
+    for (history, lag, _), group in groupby(terms, lambda t: (t.history, t.lag, "" if by_frame else t.name)):
+        dim = sum(t.dim for t in group)
+        blocks.append(_Block(slice(column, column + dim), history, lag, slice(into, into + dim * history)))
         column, into = column + dim, into + dim * history
-    return tuple(found)
+    return tuple(blocks)
 
 
-def _put(frame: Frame, at: slice, value: NDArray) -> None:
-    frame[:, at] = value
+def _clock(gait: Gait | None, term: Term, command: Array) -> Array:
+    if gait is None:
+        raise BadInput(f"term {term.name!r}: a clock is shown by the robots' Gait, which is missing")
+    return gait.clock(term, command)
 
 
-def _gravity(quat: Array, down: float, into: Frame) -> None:
+def _gravity(quat: Array, down: float) -> Array:
     """The vertical in the base's axes, which is the third row of the rotation matrix; `down` is -1, or 1 to see it upward."""
     w, x, y, z = np.ascontiguousarray(quat.T) * np.sqrt(2.0)
-    into[:, 0] = (x * z - w * y) * down
-    into[:, 1] = (y * z + w * x) * down
-    into[:, 2] = (1.0 - x * x - y * y) * down
+    return np.stack([x * z - w * y, y * z + w * x, 1.0 - x * x - y * y], axis=-1) * down
 
 
 def _read(readings: Readings, kind: str, term: Term, shape: tuple[int, int]) -> NDArray:

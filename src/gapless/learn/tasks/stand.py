@@ -42,7 +42,7 @@ class StandTask:
             "alive": np.full(scene.n, 1.0),
             "torque": -1.0 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
             "action_rate": -0.02 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
-            "fall": -50.0 * self.done(scene),
+            "fall": -50.0 * scene.failed,
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:

@@ -52,7 +52,7 @@ class SwingTask:
             "upright": 3.0 * np.exp(-(((1 - height) / 0.05) ** 2)),
             "speed": -0.002 * (scene.dq**2).sum(axis=1) * (1 + 10 * (height > 0.9)),
             "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
-            "overspeed": -100.0 * self.done(scene),
+            "overspeed": -100.0 * scene.failed,
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:

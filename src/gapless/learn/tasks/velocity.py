@@ -73,8 +73,8 @@ class VelocityTask:
 
     def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
         """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
-        moving = (scene.asked != 0).any(axis=1)
-        return self.lifted(scene.time * self.frequency) * moving[:, None], moving
+        moving = scene.gait.steps(scene.command)
+        return self.lifted(scene.gait.time * self.frequency) * moving[:, None], moving
 
     def lifted(self, cycles: Array) -> Array:
         """How far each foot should be into its swing, by cycles of the gait. Shapes: (n,) to (n, feet)."""
@@ -108,7 +108,7 @@ class VelocityTask:
             "power": -0.01 * np.abs(scene.torque * scene.dq).sum(axis=1) / scene.mass,
             "slip": -0.3 * (scene.foot_speed * scene.contact).sum(axis=1) / legs,
             "pose": -np.where(moving, 0.3, 2.0) * ((scene.q - scene.home) ** 2).sum(axis=1),
-            "fall": -50.0 * self.done(scene),
+            "fall": -50.0 * scene.failed,
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
