@@ -101,7 +101,7 @@ class Odd(StandIn):
         self._state = np.zeros((2, len(self.joints)))
         self._before = np.zeros(len(self.joints))
         self._until = 0.0
-        self._torque = self._worlds.batch.bind("qfrc_applied")
+        self._torque = self._worlds.state("qfrc_applied")
         self._phase = rng.uniform(0, 2 * np.pi, len(self.joints))
         self._tones = rng.uniform(2.0, 4.0, len(self.joints))
 

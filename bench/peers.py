@@ -34,7 +34,7 @@ from gapless.arrays import Array
 from gapless.identify import DIFFERENCE, Objective, course, gather, problem, settle, solve_windows, typical, windows
 from gapless.logs import Log
 from gapless.twin import Space, Twin
-from gapless.worlds import Replayer, StandIn, hold, record
+from gapless.worlds import Replayer, StandIn, record
 from gapless.worlds import StandInSpec as Spec
 from gapless.worlds import plan_motion as plan
 
@@ -169,9 +169,8 @@ def sysid(problem: Problem, trail: Trail) -> None:
 
     def told(delay: float) -> Any:
         """The commands at each step, delayed as Gapless does: MuJoCo's own delay cannot be shorter than a step."""
-        late, control = np.full((1, model.nu), delay / model.opt.timestep), np.empty((1, len(clock), model.nu))
-        hold(replayer._sent, replayer._commands, np.zeros(1, dtype=np.int64), late, 0, control)
-        return toolbox.TimeSeries.from_control_names(clock, control[0], model)
+        control = replayer.controls(delay)[0]
+        return toolbox.TimeSeries.from_control_names(clock, np.concatenate([control, control[-1:]]), model)
 
     def rollout(param_dicts: Sequence[Any], control_signal: object, **rest: Any) -> Any:
         delays = [float(space.select(DELAY).from_scaled(p[DELAY].value)[0]) for p in param_dicts]

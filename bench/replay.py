@@ -21,7 +21,7 @@ from bench.raw_loop import compiled, states
 from gapless.arrays import Array
 from gapless.logs import Log, find, read
 from gapless.twin import Box, Twin
-from gapless.worlds import Replayer, hold
+from gapless.worlds import Replayer
 
 
 def draws(twin: Twin, n: int) -> Array:
@@ -48,9 +48,7 @@ def measure(vectors: int, seconds: float) -> dict[str, float]:
             wall = time.perf_counter()
             replayer(twin.space.nominal)
             once += time.perf_counter() - wall
-            control = np.empty((vectors, replayer.steps, twin.model.nu))
-            still = np.zeros((vectors, twin.model.nu))
-            hold(replayer._sent, replayer._commands, np.zeros(vectors, dtype=np.int64), still, 0, control)
+            control = np.repeat(replayer.controls(), vectors, axis=0)
             start = states(twin.model, np.tile(twin.model.qpos0, (vectors, 1)))
             for which in ("ours", "limit") if k % 2 else ("limit", "ours"):
                 cpu = time.process_time()

@@ -243,6 +243,17 @@ def test_a_world_whose_physics_breaks_ends_without_a_reward(twin):
     assert np.isfinite(step.observation["critic"]).all()
 
 
+def test_a_world_whose_physics_breaks_draws_its_parameters_once(twin):
+    wide = draw_from("wide", twin)
+    broke, ended = make(twin, belief=wide), make(twin, belief=wide)
+    for environment in (broke, ended):
+        environment.reset()
+    broke.worlds.qvel[4, 0] = 1e12
+    broke.step(np.zeros((8, 12)))
+    ended.worlds.reset([4])
+    np.testing.assert_array_equal(broke.worlds.values, ended.worlds.values)
+
+
 @pytest.mark.parametrize(
     ("task", "robot", "sentence"),
     [

@@ -57,7 +57,7 @@ def run(worlds: Worlds, command, seconds: float) -> np.ndarray:
     d = worlds.twin.drives[0]
     for k in range(periods):
         u = command(k * worlds.twin.control_dt) if callable(command) else command
-        worlds.step(np.full((worlds.n, worlds.batch.model.nu), u))
+        worlds.step(np.full((worlds.n, worlds.engine.model.nu), u))
         assert not worlds.failures
         out[k] = worlds.qpos[0, d.qpos], worlds.qvel[0, d.dof]
     return out

@@ -104,14 +104,14 @@ def test_what_happens_to_one_world_never_changes_another(quadruped, happening):
 @given(st.sets(st.integers(0, 15)), st.integers(0, 2**31))
 def test_writing_some_worlds_leaves_every_field_of_the_others(ids, seed):
     worlds = _BENCH
-    before = {f: worlds.batch.expanded(f).copy() for f in worlds._expanded}
+    before = {f: worlds.engine.field(f).copy() for f in worlds.engine._expanded}
     path = {f: v.copy() for f, v in worlds.path.items()}
     space = worlds.belief.space
     values = Box(space, space.low, space.high).sample(len(ids), np.random.default_rng(seed))
     worlds.write(values, sorted(ids))
     others = sorted(set(range(16)) - ids)
     for field, was in before.items():
-        assert (worlds.batch.expanded(field)[others] == was[others]).all(), field
+        assert (worlds.engine.field(field)[others] == was[others]).all(), field
     for field, was in path.items():
         assert (worlds.path[field][others] == was[others]).all(), field
     np.testing.assert_array_equal(worlds.values[sorted(ids)], values)
@@ -120,22 +120,43 @@ def test_writing_some_worlds_leaves_every_field_of_the_others(ids, seed):
 _BENCH = Worlds(Twin.load("bench"), 16, within_tolerance(Twin.load("bench").space), np.random.default_rng(0))
 
 
-def test_a_world_that_diverges_is_reported_and_starts_again(quadruped):
+def test_a_world_that_breaks_is_reported_once_and_draws_new_parameters_only_when_it_is_reset(quadruped):
     worlds = fresh(quadruped)
     values = worlds.values.copy()
     command = np.tile(worlds.home_command, (6, 1))
+    worlds.step(command)
     command[4, 3] = np.inf
     worlds.qvel[1, 0] = 1e15
     worlds.step(command)
     assert [f.world for f in worlds.failures] == [1, 4]
     assert "velocities" in worlds.failures[0].reason
+    assert worlds.failures[0].time == pytest.approx(quadruped.control_dt, abs=1e-9)
     assert "command was not finite" in worlds.failures[1].reason
     assert worlds.failed.tolist() == [False, True, False, False, True, False]
     assert (worlds.qpos[[1, 4]] == worlds.home).all()
+    np.testing.assert_array_equal(worlds.values, values)
+    worlds.reset(worlds.failed)
+    drawn = fresh(quadruped)
+    drawn.reset([1, 4])
+    np.testing.assert_array_equal(worlds.values, drawn.values)
     assert (worlds.values[1] != values[1]).any()
     for _ in range(20):
         worlds.step(worlds.home_command)
         assert not worlds.failures
+
+
+def test_readings_may_be_kept(quadruped):
+    worlds = fresh(quadruped)
+    kept = [worlds.readings]
+    copies = [{s: v.copy() for s, v in worlds.readings.items()}]
+    for k in range(5):
+        for readings in (worlds.step(moving(worlds, k)), worlds.reset([k])):
+            kept.append(readings)
+            copies.append({s: v.copy() for s, v in readings.items()})
+    for mine, copied in zip(kept, copies, strict=True):
+        for signal in copied:
+            np.testing.assert_array_equal(mine[signal], copied[signal])
+    assert len({r["q"].tobytes() for r in kept}) == len(kept)
 
 
 def test_nothing_is_printed_or_written_when_a_world_diverges(quadruped, capfd, tmp_path, monkeypatch):
@@ -152,10 +173,10 @@ def test_a_reset_robot_is_not_commanded_to_zero_while_its_first_command_is_under
     worlds = one_world(quadruped, {"latency.action": 0.06})
     for _ in range(3):
         worlds.step(worlds.home_command)
-        assert (worlds._control == worlds.home_command).all()
+        assert (worlds.commands.control == worlds.home_command).all()
     worlds.reset(command=worlds.home_command + 0.1, redraw=False)
     worlds.step(worlds.home_command)
-    np.testing.assert_allclose(worlds._control[0], np.tile(worlds.home_command + 0.1, (quadruped.substeps, 1)))
+    np.testing.assert_allclose(worlds.commands.control[0], np.tile(worlds.home_command + 0.1, (quadruped.substeps, 1)))
 
 
 def test_readings_after_a_reset_are_those_of_the_new_state(quadruped):
@@ -190,7 +211,7 @@ def test_a_slope_pulls_the_robot_downhill_and_its_imu_knows(quadruped):
 
     worlds = one_world(quadruped, {"contact.slope_pitch": 0.4, "contact.slope_roll": 0.3})
     gravity = rotate_back(worlds.readings["quat"], np.array([[0, 0, -1.0]]))[0]
-    truth = worlds.batch.expanded("opt.gravity")[0] / 9.81
+    truth = worlds.engine.field("opt.gravity")[0] / 9.81
     np.testing.assert_allclose(gravity, truth, atol=1e-6)
 
 

@@ -235,7 +235,7 @@ def _wildest(twin: Twin, log: Log) -> Drive:
     dofs = [d.dof for d in twin.drives]
     data.qpos[[d.qpos for d in twin.drives]] = columns(log, "q", twin.joints)[0]
     for d in twin.drives:
-        data.ctrl[model.actuator_ctrladr[d.actuator]] = log[f"{drive_signal(model, d.actuator)}_cmd"].column(d.name)[0]
+        data.ctrl[d.control] = log[f"{drive_signal(model, d.actuator)}_cmd"].column(d.name)[0]
     worst = np.zeros(len(dofs))
     with quiet():
         for _ in range(int(BEGINNING / model.opt.timestep)):

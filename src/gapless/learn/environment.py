@@ -107,7 +107,7 @@ class Environment:
         self._estimate = Estimator(twin.robot, self.contract)
         plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
         self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
-        self._controls = [int(twin.model.actuator_ctrladr[twin.drives[c].actuator]) for c in self._columns]
+        self._controls = [twin.drives[c].control for c in self._columns]
         self.quantities, self._by_quantity = _grouping(self.worlds.belief.space)
         self._encoders = [i for i, name in enumerate(self.worlds.belief.space.names) if name.startswith("offset.encoder")]
         self._parameters = np.zeros((n, len(self.quantities)))

@@ -115,7 +115,7 @@ class Scene:
         self._worlds = worlds
         self._fields: dict[str, Array] = {}
         self._computed: dict[str, Array] = {}
-        self._torque = worlds.batch.bind("qfrc_actuator")
+        self._torque = worlds.state("qfrc_actuator")
         self.update()
 
     def advance(self) -> None:
@@ -194,7 +194,7 @@ class Scene:
     def _bound(self, field: str) -> Array:
         """A field of all worlds. The engine fills it at each step from now on; until the next one it is computed here."""
         if field not in self._fields:
-            self._fields[field] = self._worlds.batch.bind(field)
+            self._fields[field] = self._worlds.state(field)
             data, rows = mujoco.MjData(self.twin.model), []
             for qpos in self._worlds.qpos:
                 data.qpos[:] = qpos

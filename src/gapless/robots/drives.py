@@ -34,12 +34,16 @@ class Drive:
     joint: int
     dof: int
     qpos: int
+    control: int
+    """Place of its command among the controls."""
 
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
     """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
     return [
-        Drive(model.joint(j).name, a, j, int(model.jnt_dofadr[j]), int(model.jnt_qposadr[j]))
+        Drive(
+            model.joint(j).name, a, j, *(int(x) for x in (model.jnt_dofadr[j], model.jnt_qposadr[j], model.actuator_ctrladr[a]))
+        )
         for j, a in driven_joints(model).items()
         if model.actuator_ctrlnum[a] == 1
     ]

@@ -99,7 +99,7 @@ class RobotModel:
             for d in self.drives:
                 if is_position_servo(self.model, d.actuator):
                     gear = self.model.actuator_gear[d.actuator, 0]
-                    command[self.model.actuator_ctrladr[d.actuator]] = self.home[d.qpos] * gear
+                    command[d.control] = self.home[d.qpos] * gear
         return command
 
     @property

@@ -11,7 +11,7 @@ from gapless.twin.belief import save as save_belief
 from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
 from gapless.twin.export import read as read_settings
 from gapless.twin.given import as_given, known_values, stated_gains
-from gapless.twin.mechanism import Bound, Mechanism, StepState
+from gapless.twin.mechanism import Bound, Fields, Mechanism, StepState
 from gapless.twin.mechanisms import (
     DC,
     Armature,
@@ -56,6 +56,7 @@ __all__ = [
     "Box",
     "Contact",
     "Disturbance",
+    "Fields",
     "Flex",
     "Friction",
     "Gains",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from gapless.errors import BadInput, unknown
 from gapless.robots import Drive, RobotModel, load_robot
 from gapless.twin import callback, path, prepare, save
 from gapless.twin.belief import Belief
-from gapless.twin.mechanism import Bound, Fields, Mechanism, ValueBlocks
+from gapless.twin.mechanism import Bound, Fields, Mechanism, StepState, ValueBlocks
 from gapless.twin.mechanisms import Armature, Contact, Disturbance, Friction, Gains, Inertia, Latency, Motor, Offset, Sensors
 from gapless.twin.space import Space
 
@@ -250,6 +250,23 @@ class Twin:
         for b, block in zip(self.bound, self._blocks, strict=True):
             b.apply(fields, ValueBlocks({q: every[:, columns] for q, columns in block.items()}, n))
         return fields
+
+    def force(self, values: ArrayLike, space: Space | None = None) -> Callable[[StepState], Array] | None:
+        """The sum of the forces that mechanisms compute while stepping (see `Bound.force`), or None where none does.
+
+        Args:
+            values: shape (n, parameters) over `space`.
+            space: the twin's own unless given; parameters it lacks are nominal.
+        """
+        if not any(b.force for b in self.bound):
+            return None
+        every = self.expand(values, self.space if space is None else space)
+        parts = [
+            (b.force, ValueBlocks({q: every[:, columns] for q, columns in block.items()}, len(every)))
+            for b, block in zip(self.bound, self._blocks, strict=True)
+            if b.force is not None
+        ]
+        return lambda state: np.sum([force(state, blocks) for force, blocks in parts], axis=0)
 
     def _plan(self, space: Space) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """Where a space's values go among all of the twin's: the vector they are put into, from which columns, to which.

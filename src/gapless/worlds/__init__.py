@@ -4,14 +4,14 @@
 that delays, skews, biases and loses readings. `path.py` holds both paths; replay and the stand-in use the same code.
 """
 
-from gapless.worlds import path
+from gapless.worlds.command_path import Stream
+from gapless.worlds.engine import BatchEngine, Engine, quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion
 from gapless.worlds.page import page as replay_page
-from gapless.worlds.path import hold
-from gapless.worlds.quiet import quiet
 from gapless.worlds.replayer import BASE as BASE_SIGNALS
 from gapless.worlds.replayer import Replay, Replayer, replay
+from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.standin import Spec as StandInSpec
 from gapless.worlds.standin import StandIn, common_signal, record
 from gapless.worlds.standin import build as build_standin
@@ -20,26 +20,28 @@ from gapless.worlds.standin import dump as dump_standin
 from gapless.worlds.standin import load as load_standin
 from gapless.worlds.view import GHOST, Pair
 from gapless.worlds.view import show as view_replay
-from gapless.worlds.worlds import Failure, Worlds
+from gapless.worlds.worlds import Worlds
 
 __all__ = [
     "BASE_SIGNALS",
     "GHOST",
     "VELOCITY_SPAN",
+    "BatchEngine",
+    "Engine",
     "Failure",
     "Pair",
     "Replay",
     "Replayer",
+    "Sampler",
     "StandIn",
     "StandInSpec",
+    "Stream",
     "Worlds",
     "build_standin",
     "common_signal",
     "draw_standin",
     "dump_standin",
-    "hold",
     "load_standin",
-    "path",
     "plan_motion",
     "quiet",
     "record",

@@ -25,7 +25,7 @@ def commands(twin: Twin, log: Log) -> tuple[Array, Array]:
     out = np.zeros((len(times), twin.model.nu))
     for d, (t, v) in told.items():
         extra = _feed_forward(twin, log, d, times) if is_position_servo(twin.model, d.actuator) else 0.0
-        out[:, twin.model.actuator_ctrladr[d.actuator]] = v[_held(t, times)] + extra
+        out[:, d.control] = v[_held(t, times)] + extra
     bad = ~np.isfinite(out)
     if bad.any():
         raise BadInput(f"{log.name}: a command at {times[int(np.argwhere(bad)[0, 0])]:.3f} s is not a number")

@@ -14,7 +14,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.robots import imu_of, is_position_servo, is_velocity_servo
 from gapless.twin import Twin
-from gapless.worlds.quiet import quiet
+from gapless.worlds.engine import quiet
 
 MAX_FILE = 256 * 2**20  # bytes
 STEADY = 0.2  # share of the angle at which a standing robot tips that its joints move: more, and a biped falls within 20 s

@@ -1,15 +1,30 @@
 """The command and sensor path, compiled: delay, jitter and loss of commands; delay, skew and frames of readings.
 
 Times are in physics steps. A command that takes effect in the middle of a step acts for its share of that step, which for a
-constant delay is the linear interpolation of MuJoCo's own actuator delay, and goes on below one step, where that does not.
+constant delay is the linear interpolation of MuJoCo's own actuator delay. Unlike MuJoCo's, it also handles delays below one
+step.
 """
 
 import numba
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 
 SNAP = 1e-9  # steps: a delay this close to a whole step is a whole step
+
+
+@numba.njit(cache=True)
+def _taken(command: float, quantum: float, low: float, high: float) -> float:
+    """A command as the firmware takes it: rounded to its step and limited."""
+    step = quantum if quantum > 0.0 else 1.0
+    rounded = np.rint(command / step) * step
+    return min(max(rounded if quantum > 0.0 else command, low), high)
+
+
+@numba.vectorize(["float64(float64, float64, float64, float64)"], cache=True)
+def firmware(command: float, quantum: float, low: float, high: float) -> float:
+    """`_taken` for arrays."""
+    return _taken(command, quantum, low, high)
 
 
 @numba.njit(cache=True)
@@ -48,7 +63,7 @@ def deliver(sent: Array, late: Array, held: Array, newest: int, substeps: int, o
 
 
 @numba.njit(cache=True)
-def read(ring: Array, newest: int, columns: np.ndarray, late: Array, out: Array) -> None:
+def read(ring: Array, newest: int, columns: Ints, late: Array, out: Array) -> None:
     """Past values of recorded fields, interpolated between steps.
 
     Args:
@@ -74,7 +89,9 @@ def read(ring: Array, newest: int, columns: np.ndarray, late: Array, out: Array)
 
 
 @numba.njit(cache=True)
-def hold(times: Array, values: Array, window: np.ndarray, late: Array, first: int, out: Array) -> None:
+def hold(
+    times: Array, values: Array, window: Ints, late: Array, quantum: Array, limits: Array, offset: Array, first: int, out: Array
+) -> None:
     """What each actuator receives from a recorded stream of commands, each held until the next: `deliver` for a whole log.
 
     Args:
@@ -82,6 +99,9 @@ def hold(times: Array, values: Array, window: np.ndarray, late: Array, first: in
         values: shape (commands, controls).
         window: of each world, shape (n,).
         late: how late commands take effect [steps], shape (n, controls).
+        quantum: step to which the firmware rounds commands, shape (n, controls).
+        limits: least and greatest command, shape (2, controls).
+        offset: taken off a command once it is rounded and limited, shape (n, controls).
         first: number of the first step.
         out: shape (n, steps, controls), written.
     """
@@ -90,33 +110,37 @@ def hold(times: Array, values: Array, window: np.ndarray, late: Array, first: in
     for i in range(n):
         sent = times[window[i]]
         for c in range(controls):
+            low, high, unit, off = limits[0, c], limits[1, c], quantum[i, c], offset[i, c]
             k = max(np.searchsorted(sent, first - late[i, c], side="right") - 1, 0)
+            now = _taken(values[k, c], unit, low, high) - off
             for s in range(steps):
                 since = first + s - late[i, c]
                 until = since + 1.0
-                while k < last and sent[k + 1] <= since:
-                    k += 1
+                if k < last and sent[k + 1] <= since:
+                    while k < last and sent[k + 1] <= since:
+                        k += 1
+                    now = _taken(values[k, c], unit, low, high) - off
                 if k == last or sent[k + 1] >= until:
-                    out[i, s, c] = values[k, c]
+                    out[i, s, c] = now
                     continue
-                total, at, j = 0.0, since, k
+                total, before, j = (sent[k + 1] - since) * now, sent[k + 1], k + 1
                 while j < last and sent[j + 1] < until:
-                    total += (sent[j + 1] - at) * values[j, c]
-                    at = sent[j + 1]
+                    total += (sent[j + 1] - before) * (_taken(values[j, c], unit, low, high) - off)
+                    before = sent[j + 1]
                     j += 1
-                out[i, s, c] = total + (until - at) * values[j, c]
+                out[i, s, c] = total + (until - before) * (_taken(values[j, c], unit, low, high) - off)
 
 
 @numba.njit(cache=True)
 def sample(
     before: Array,
     record: Array,
-    columns: np.ndarray,
+    columns: Ints,
     wanted: Array,
-    window: np.ndarray,
+    window: Ints,
     late: Array,
     first: int,
-    done: np.ndarray,
+    done: Ints,
     out: Array,
 ) -> None:
     """Readings of a replay at the times of a log: `read` for a whole log, a stretch of steps at a time.
@@ -148,14 +172,6 @@ def sample(
                 out[i, m, j] = a + part * (record[i, whole, c] - a) if part > 0.0 else a
                 m += 1
             done[i, j] = m
-
-
-def firmware(command: Array, quantum: Array, limits: tuple[Array, Array]) -> Array:
-    """A command as the firmware takes it: rounded to its step and limited."""
-    if quantum.any():
-        step = np.where(quantum > 0, quantum, 1.0)
-        command = np.where(quantum > 0, np.rint(command / step) * step, command)
-    return np.clip(command, *limits)
 
 
 @numba.vectorize(["float64(float64, float64)"], cache=True)

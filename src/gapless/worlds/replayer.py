@@ -9,27 +9,27 @@ Commands are held, delayed and limited by the same rules as in `Worlds`, on the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import mujoco
-import mujoco.batch
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import imu_of, is_dc_motor
 from gapless.rotations import multiply
-from gapless.twin import KD, KP, Point, Space, Twin
-from gapless.worlds import path as _path
+from gapless.twin import KD, KP, Fields, Point, Space, Twin
+from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.commands import commands
 from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
-from gapless.worlds.quiet import quiet
+from gapless.worlds.path import in_steps
+from gapless.worlds.rollout import Sampler
 from gapless.worlds.schedule import Schedule
 from gapless.worlds.sense import to_imu
 from gapless.worlds.worlds import Worlds
 
-STRETCH = 4e6  # numbers: how much of a replay is recorded at a time
 BASE = ("base_pos", "quat", "base_vel", "gyro")
 
 
@@ -50,7 +50,7 @@ class Replay:
     """Shape of each: (vectors of parameters, windows, samples, columns)."""
     command: Array
     """The command in force at each sample, by joint. Shape: (windows, samples, joints)."""
-    failed: NDArray[np.bool_]
+    failed: Bools
     """Replays whose physics broke; they are NaN from there on. Shape: (vectors, windows)."""
 
     def error(self, signal: str = "q") -> Array:
@@ -71,10 +71,6 @@ class Replay:
         whole = ~self.failed.any(axis=1)
         out[whole] = np.sqrt(np.nanmean(error[whole] ** 2, axis=(1, 2)))
         return out
-
-    def command_rmse(self) -> Array:
-        """The commanded position as prediction. Shape: (joints,)."""
-        return np.sqrt(np.nanmean((self.command - self.measured["q"]) ** 2, axis=(0, 1)))
 
 
 class Replayer:
@@ -120,7 +116,7 @@ class Replayer:
         self.steps = int(np.ceil(length / step - 1e-6))
         self._samples(clock, length)
         times, self._commands = commands(twin, log)
-        self._sent = _path.in_steps(times[None, :] - self.starts[:, None], step)
+        self._sent = in_steps(times[None, :] - self.starts[:, None], step)
         self.velocity = trusted_velocity(log, self.joints)
         """The estimate that windows start from, or None where the logged velocity is used."""
         self.schedule = Schedule(log, twin, self.joints, self.starts, self.steps)
@@ -182,6 +178,13 @@ class Replayer:
             failed.reshape(k, w),
         )
 
+    def controls(self, late: float = 0.0) -> Array:
+        """What the actuators receive if commands act `late` seconds after they were sent. Shape: (windows, steps, controls)."""
+        window = np.arange(len(self.starts))
+        path = {name: np.repeat(values[None], len(window), axis=0) for name, values in self.twin.path.items()}
+        path["path.action"] += late
+        return CommandPath(self.twin, 1, {}).play(Stream(self._sent, self._commands, window), path, 0, self.steps)
+
     def _fresh(self, n: int) -> Worlds:
         if self._worlds is None or self._worlds.n != n:
             self._worlds = Worlds(
@@ -189,34 +192,32 @@ class Replayer:
             )
         return self._worlds
 
-    def _write(self, worlds: Worlds, full: Array, window: NDArray[np.int64], step: int, ids: NDArray[np.int64]) -> None:
+    def _write(self, worlds: Worlds, full: Array, window: Ints, step: int, ids: Ints) -> None:
         """Write parameters with the gains in force at a step; drives that are switched off give no torque."""
-        at = np.full(len(ids), step)
-        fields = self.twin.fields(full)
-        factors = self.schedule.factors(window, at)
-        if factors is not None:
-            for j, d in enumerate(self._drives):
-                kp, kd = factors[0][:, j], factors[1][:, j]
-                if is_dc_motor(self.twin.model, d.actuator):
-                    fields["actuator_gainprm"][:, d.actuator, KP] *= kp
-                    continue  # its damping is the motor's own
-                fields["actuator_gainprm"][:, d.actuator, 0] *= kp
-                fields["actuator_biasprm"][:, d.actuator, 1] *= kp
-                fields["actuator_biasprm"][:, d.actuator, 2] *= kd
-        off = self.schedule.off(window, at)
-        if off is not None:
-            for j, d in enumerate(self._drives):
-                rows = np.flatnonzero(off[:, j])
-                places = [KP, KD] if is_dc_motor(self.twin.model, d.actuator) else [0]
-                fields["actuator_gainprm"][rows[:, None], d.actuator, places] = 0.0
-                fields["actuator_biasprm"][rows, d.actuator, :3] = 0.0
-        worlds.put(fields, ids)
+        when = np.full(len(ids), step)
+        factors, off = self.schedule.factors(window, when), self.schedule.off(window, when)
 
-    def _start(self, worlds: Worlds, window: NDArray[np.int64]) -> None:
+        def edit(fields: Fields) -> None:
+            gain, bias = fields["actuator_gainprm"], fields["actuator_biasprm"]
+            for j, d in enumerate(self._drives):
+                electric = is_dc_motor(self.twin.model, d.actuator)
+                if factors is not None and electric:  # its damping is the motor's own
+                    gain[:, d.actuator, KP] *= factors[0][:, j]
+                elif factors is not None:
+                    gain[:, d.actuator, 0] *= factors[0][:, j]
+                    bias[:, d.actuator, 1] *= factors[0][:, j]
+                    bias[:, d.actuator, 2] *= factors[1][:, j]
+                if off is not None:
+                    gain[np.flatnonzero(off[:, j])[:, None], d.actuator, [KP, KD] if electric else [0]] = 0.0
+                    bias[off[:, j], d.actuator, :3] = 0.0
+
+        worlds.write(full, ids, None if factors is None and off is None else edit)
+
+    def _start(self, worlds: Worlds, window: Ints) -> None:
         """Put every world into the state that was measured at its window's start."""
         twin, log = self.twin, self.log
         worlds.reset(redraw=False)
-        age = self._age(worlds)
+        age = worlds.age
         q, dq = joint_state(log, self.joints, self.starts[window][:, None] + age, self.velocity)
         q = q - worlds.path["path.offset_q"]
         qpos, qvel = worlds.qpos, worlds.qvel
@@ -232,85 +233,50 @@ class Replayer:
                 f"{log.name}: the state at {self.starts[bad]:.3f} s was not measured (NaN), so no window can start there"
             )
 
-    def _run(self, worlds: Worlds, full: Array, window: NDArray[np.int64]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
+    def _run(self, worlds: Worlds, full: Array, window: Ints) -> tuple[dict[str, Array], Bools]:
         """Step all worlds through their windows and read them at the log's sample times."""
-        n, model = worlds.n, self.twin.model
-        late, shift, commands = self._command_path(worlds)
-        wanted = np.where(np.isnan(self.time), np.nan, _path.in_steps(np.nan_to_num(self.time), self._step))
-        reads = self._reads(worlds)
-        fields = sorted({r.field for r in reads.values()})
-        out = {s: np.full((n, wanted.shape[1], len(r.columns)), np.nan) for s, r in reads.items()}
-        done = {s: np.zeros((n, len(r.columns)), dtype=np.int64) for s, r in reads.items()}
-        before = {f: worlds.batch.bind(f).copy() if f in ("qpos", "qvel") else np.zeros((n, model.nv)) for f in fields}
-        stretch = max(1, int(STRETCH / (n * (model.nq + model.nv + model.nu))))
-        first = 0
-        while first < self.steps:
-            steps = min(stretch, self.steps - first, self.schedule.next_change(first) - first)
-            ids = np.flatnonzero(self.schedule.changed(first)[window]) if first else np.arange(0)
-            if len(ids):
-                self._write(worlds, full[ids], window[ids], first, ids)
-            control = np.empty((n, steps, model.nu))
-            _path.hold(self._sent, commands, window, late, first, control)
-            control -= shift[:, None]
-            with quiet():
-                try:
-                    record = worlds.batch.rollout(steps, control, record=fields)
-                except mujoco.batch.SimulationError as error:
-                    raise BadInput(f"{self.log.name}: physics failed ({error})") from None
-            for signal, r in reads.items():
-                _path.sample(
-                    before[r.field], record[r.field], r.columns, wanted, window, r.late, first, done[signal], out[signal]
-                )
-            before = {f: record[f][:, -1] for f in fields}
-            first += steps
-        failed = worlds.batch.warning[:, :, 1].any(axis=1)
-        worlds.batch.warning[:] = 0
+        samplers = self._samplers(worlds, window)
+
+        def change(step: int) -> None:
+            ids = np.flatnonzero(self.schedule.changed(step)[window])
+            self._write(worlds, full[ids], window[ids], step, ids)
+
+        changes = {step: partial(change, step) for step in self.schedule.changes}
+        fields = sorted({s.field for s in samplers.values()})
+        for stretch in worlds.play(Stream(self._sent, self._commands, window), self.steps, fields, changes):
+            for sampler in samplers.values():
+                sampler.take(stretch)
+        out = {signal: sampler.values for signal, sampler in samplers.items()}
         out["q"] += worlds.path["path.offset_q"][:, None]
-        imu = imu_of(model)
+        imu = imu_of(self.twin.model)
         if imu is not None:
             for signal in {"quat", "gyro"} & set(out):
                 out[signal] = to_imu(signal, out[signal], worlds.path, imu)
             if "quat" in out:
                 out["quat"] /= np.linalg.norm(out["quat"], axis=-1, keepdims=True)
         for values in out.values():
-            values[failed] = np.nan
-        return out, failed
+            values[worlds.failed] = np.nan
+        return out, worlds.failed
 
-    def _command_path(self, worlds: Worlds) -> tuple[Array, Array, Array]:
-        """How late each control is [steps], how far its encoder is off, and the commands as the firmware takes them."""
-        column, path = worlds.drive_of, worlds.path
-        # jitter delays by half of it on average
-        late = _path.in_steps(path["path.action"] + path["path.jitter"] / 2, self._step)[:, column]
-        shift = path["path.offset_q"][:, column] * worlds.servo
-        return (
-            np.ascontiguousarray(late),
-            shift,
-            _path.firmware(self._commands, path["path.quantum_cmd"][0, column] * worlds.servo, worlds.limits),
-        )
-
-    def _reads(self, worlds: Worlds) -> dict[str, _Read]:
-        """Where each signal is found in the engine's state, and how old its readings are."""
-        age = self._age(worlds)
+    def _samplers(self, worlds: Worlds, window: Ints) -> dict[str, Sampler]:
+        """What reads each signal from the engine's state, late as it is."""
         qpos, dof = [d.qpos for d in self._drives], [d.dof for d in self._drives]
         places = {"q": ("qpos", qpos), "dq": ("qvel", dof), "tau": ("qfrc_actuator", dof)}
         imu = imu_of(self.twin.model)
         if imu is not None:
-            places["base_pos"] = ("qpos", list(range(imu.qpos, imu.qpos + 3)))
-            places["quat"] = ("qpos", list(range(imu.qpos + 3, imu.qpos + 7)))
-            places["base_vel"] = ("qvel", list(range(imu.dof, imu.dof + 3)))
-            places["gyro"] = ("qvel", list(range(imu.dof + 3, imu.dof + 6)))
+            for signal, field, first, width in (
+                ("base_pos", "qpos", imu.qpos, 3),
+                ("quat", "qpos", imu.qpos + 3, 4),
+                ("base_vel", "qvel", imu.dof, 3),
+                ("gyro", "qvel", imu.dof + 3, 3),
+            ):
+                places[signal] = (field, list(range(first, first + width)))
         out = {}
         for signal, names in self.columns.items():
-            late = np.repeat(age[:, :1], len(names), axis=1) if signal in BASE else age
             field, columns = places[signal]
-            out[signal] = _Read(
-                field, np.array(columns, dtype=np.int64), np.ascontiguousarray(_path.in_steps(late, self._step))
-            )
+            age = np.repeat(worlds.age[:, :1], len(names), axis=1) if signal in BASE else worlds.age
+            out[signal] = Sampler(field, np.array(columns, dtype=np.int64), age, self.time, window, self._step)
         return out
-
-    def _age(self, worlds: Worlds) -> Array:
-        """How old the reading of each joint is when it is logged [s]. Shape: (n, joints)."""
-        return np.asarray(worlds.path["path.observation"] + worlds.path["path.skew"][:, None] * np.arange(len(self.joints)))
 
 
 def _shift(worlds: Worlds, shift: Array) -> None:
@@ -320,16 +286,6 @@ def _shift(worlds: Worlds, shift: Array) -> None:
         mujoco.mj_integratePos(model, qpos[i], shift[i, 0], 1.0)
     worlds.qpos[:] = qpos
     worlds.qvel[:] = worlds.qvel + shift[:, 1]
-
-
-@dataclass(frozen=True)
-class _Read:
-    """A signal in the engine's state."""
-
-    field: str
-    columns: NDArray[np.int64]
-    late: Array
-    """[steps], shape (n, columns)."""
 
 
 def replay(

@@ -40,7 +40,7 @@ class Schedule:
             if "enabled" in log
         ]
         self._starts, self._steps, self._timestep = starts, steps, twin.model.opt.timestep
-        self._changes = self._find_changes()
+        self.changes = self._find_changes()
 
     def _find_changes(self) -> dict[int, NDArray[np.bool_]]:
         """Step to the windows in which something changes there."""
@@ -55,13 +55,9 @@ class Schedule:
                     out.setdefault(int(s), np.zeros(len(self._starts), dtype=bool))[w] = True
         return out
 
-    def next_change(self, step: int) -> int:
-        """The first step after `step` at which a gain changes in any window, or the last step."""
-        return min((s for s in self._changes if s > step), default=self._steps)
-
     def changed(self, step: int) -> NDArray[np.bool_]:
         """The windows in which a gain changes at a step. Shape: (windows,)."""
-        return self._changes.get(step, np.zeros(len(self._starts), dtype=bool))
+        return self.changes.get(step, np.zeros(len(self._starts), dtype=bool))
 
     def factors(self, window: NDArray[np.int64], step: NDArray[np.int64]) -> tuple[Array, Array] | None:
         """Logged over nominal kp and kd at a step, or None where the log names no gains. Shape of each: (n, joints)."""

@@ -53,6 +53,12 @@ def from_imu(signal: str, read: Array, path: Mapping[str, Array], imu: IMU) -> A
     return np.asarray(rotations.multiply(rotations.multiply(ground_of(path) * [1, -1, -1, -1], read), back))
 
 
+def age_of(path: Mapping[str, Array]) -> Array:
+    """How old the reading of each joint is when it is taken [s]. Shape: (n, joints)."""
+    late = path["path.observation"]
+    return np.asarray(late + path["path.skew"][:, None] * np.arange(late.shape[1]))
+
+
 class Sense:
     """Readings of n worlds: a ring of recorded steps, and the path that distorts them."""
 
@@ -87,7 +93,6 @@ class Sense:
         self._ring = {f: np.zeros((periods, n, twin.substeps, width[f])) for f, _ in self._columns.values()}
         self._newest, self._periods = 0, periods
         self._noisy = "sensors.noise_q" in high
-        self._rank = np.arange(joints)
         self._late = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
         """Age of readings in steps."""
         self._seat, self._ground = np.zeros((n, 4)), np.zeros((n, 4))
@@ -120,7 +125,7 @@ class Sense:
 
     def wire(self, path: Mapping[str, Array], ids: NDArray[np.int64]) -> None:
         """Take up what stays the same until the path of worlds changes: how late they report, how IMU and ground lie."""
-        late = path["path.observation"][ids] + path["path.skew"][ids][:, None] * self._rank
+        late = age_of({name: path[name][ids] for name in ("path.observation", "path.skew")})
         # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
         bus = late[:, :1] if late.shape[1] else np.zeros((len(late), 1))
         for signal, steps in self._late.items():
@@ -146,6 +151,7 @@ class Sense:
         for field, ring in self._ring.items():
             ring[:, ids] = still[field][:, None]
         for signal, (field, columns) in self._columns.items():
+            self.readings[signal] = self.readings[signal].copy()  # what was given out is not changed
             self.readings[signal][ids] = self._distort(signal, still[field][:, columns], path, ids)
 
     def _at_rest(self, qpos: Array, path: Mapping[str, Array]) -> Array:

@@ -183,10 +183,6 @@ class StandIn:
         """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
         return common_signal(self._twin)
 
-    @property
-    def _controls(self) -> list[int]:
-        return [int(self._twin.model.actuator_ctrladr[d.actuator]) for d in self._twin.drives]
-
     def read(self) -> Reading:
         reading = {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
         return reading | self._captured() if self._spec.motion_capture else reading
@@ -206,7 +202,7 @@ class StandIn:
         if given.shape != (len(self.joints),) or not np.isfinite(given).all():
             raise BadInput(f"a command needs {self.signal!r} with {len(self.joints)} finite numbers")
         control = self._worlds.home_command.copy()
-        control[self._controls] = given
+        control[[d.control for d in self._twin.drives]] = given
         self._worlds.step(control[None])
         self._ticks += 1
         self.seconds += self.period

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import mujoco
-import mujoco.batch
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput, unknown
-from gapless.robots import base_joint, home_key, imu_of, is_position_servo
-from gapless.twin import Belief, Point, Twin, callback
-from gapless.worlds import path as _path
-from gapless.worlds.quiet import quiet
-from gapless.worlds.sense import Sense
+from gapless.robots import base_joint, imu_of
+from gapless.twin import Belief, Fields, Point, Twin, callback
+from gapless.worlds.command_path import Activation, CommandPath, Stream
+from gapless.worlds.engine import BatchEngine, Engine
+from gapless.worlds.rollout import Failure, Stretch, roll
+from gapless.worlds.sense import Sense, age_of
 
-Ids = NDArray[np.int64]
-_SET_CONST = frozenset(mujoco.MjModel._setconst_inputs)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A world that diverged and was reset."""
-
-    world: int
-    time: float
-    """Since the world's last reset [s]."""
-    reason: str
+STRETCH = 4e6  # numbers: how much of a long run is recorded at a time
 
 
 class Worlds:
@@ -41,6 +29,7 @@ class Worlds:
         readings = worlds.reset()
         for _ in range(500):
             readings = worlds.step(policy(readings))       # {"q": (n, joints), "dq": ..., "quat": ..., "gyro": ...}
+            worlds.reset(worlds.failed)
 
     The same seed gives the same bits at any number of threads, and what happens to one world never changes another.
     """
@@ -53,6 +42,7 @@ class Worlds:
         rng: np.random.Generator | None = None,
         signals: Sequence[str] = (),
         threads: int = 0,
+        engine: Callable[[mujoco.MjModel, int, int], Engine] = BatchEngine,
     ):
         """Build the worlds and reset them all.
 
@@ -63,6 +53,7 @@ class Worlds:
             rng: source of all randomness.
             signals: what is read each period: "q", "dq", "tau", "quat", "gyro", "acc"; joints and IMU unless given.
             threads: 0 for one per core.
+            engine: what steps the worlds.
         """
         if n < 1:
             raise BadInput(f"at least one world is needed, not {n}")
@@ -71,49 +62,29 @@ class Worlds:
         self.twin, self.n, self.belief = twin, n, belief
         rng = np.random.default_rng(0) if rng is None else rng
         self._root = int(rng.integers(2**63))
-        self._noise, self._commands = rng.spawn(2)
-        self._signals = tuple(signals) or (("q", "dq", "quat", "gyro") if imu_of(twin.model) else ("q", "dq"))
-
+        self._noise, self._chance = rng.spawn(2)
         model = copy.copy(twin.model)
         # the command path limits commands (before the encoder offset is taken off) and delays them
         model.actuator_ctrllimited[:] = 0
         model.actuator_delay[:] = 0
-        self._fit(model)
+        self._check_memory(model)
         if callback.needed(model):
             callback.install()
-        self.batch = mujoco.batch.Batch(model, n, threads)
-        self.qpos: Array = self.batch.bind("qpos")
-        """Live state: a write is the world's state at its next step. Shape: (n, nq)."""
-        self.qvel: Array = self.batch.bind("qvel")
-        self._expanded: dict[str, Array] = {}
+        self.engine = engine(model, n, threads)
+        self.qpos, self.qvel = self.state("qpos"), self.state("qvel")
         self.path: dict[str, Array] = {k: np.repeat(v[None], n, axis=0) for k, v in twin.path.items()}
         self.values: Array = np.tile(belief.mean(), (n, 1))
         """Each world's parameters, over `belief.space`. Shape: (n, parameters)."""
-        self._episode = np.zeros(n, dtype=np.int64)
-        self._drawn = np.zeros(n, dtype=bool)
-        self._next_values, self._next = np.empty_like(self.values), dict[str, Array]()
+        self._episode, self._drawn = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool)
+        self._next_values, self._next_fields = np.empty_like(self.values), dict[str, Array]()
+        self.time: Array = np.zeros(n)
+        """Since each world's last reset [s]. Shape: (n,)."""
         self.failures: list[Failure] = []
-        """Worlds that diverged in the last step; they have been reset with new parameters."""
-        self.failed = np.zeros(n, dtype=bool)
-
-        high = {p.name.split("/")[0]: p.high for p in twin.space.parameters}
-        late = high.get("latency.action", 0.0) + high.get("latency.jitter", 0.0)
-        self._ring = math.ceil(late / twin.control_dt) + 2
-        self._sent = np.zeros((n, self._ring, model.nu))
-        self._late = np.zeros((n, self._ring, model.nu))
-        self._held = np.zeros((n, model.nu))
-        self._newest = 0
-        self._control = np.zeros((n, twin.substeps, model.nu))
-        self.sense = Sense(twin, n, self._signals, high)
-        self.drive_of = np.zeros(model.nu, dtype=int)
-        """Column of the path fields for each control. Shape: (controls,)."""
-        self.servo = np.zeros(model.nu)
-        """1 where a control is a position target, else 0."""
-        for i, d in enumerate(twin.drives):
-            self.drive_of[twin.model.actuator_ctrladr[d.actuator]] = i
-            self.servo[twin.model.actuator_ctrladr[d.actuator]] = is_position_servo(twin.model, d.actuator)
-        self.limits = _control_limits(twin.model)
-        self._act = _Activation(twin)
+        """Worlds whose physics broke in the last step."""
+        high = {p.quantity: p.high for p in twin.space.parameters}
+        self.commands = CommandPath(twin, n, high)
+        self.sense = Sense(twin, n, signals or (("q", "dq", "quat", "gyro") if imu_of(twin.model) else ("q", "dq")), high)
+        self._activation = Activation(twin)
         self.home, self.home_command = twin.home, twin.home_command
         self.reset()
 
@@ -127,35 +98,79 @@ class Worlds:
 
     @property
     def readings(self) -> dict[str, Array]:
-        """The latest readings by signal. Shape of each: (n, columns)."""
-        return self.sense.readings
+        """The latest readings by signal; yours to keep. Shape of each: (n, columns)."""
+        return dict(self.sense.readings)
+
+    @property
+    def failed(self) -> Bools:
+        """Which worlds broke in the last step. Shape: (n,)."""
+        out = np.zeros(self.n, dtype=bool)
+        out[[f.world for f in self.failures]] = True
+        return out
+
+    @property
+    def age(self) -> Array:
+        """How old the reading of each joint is when it is taken [s]. Shape: (n, joints)."""
+        return age_of(self.path)
+
+    def state(self, field: str) -> Array:
+        """A live view of a field of the engine's state (MjData), (n, ...): a write is the state at the next step."""
+        return self.engine.state(field)
 
     def step(self, command: ArrayLike) -> dict[str, Array]:
         """Advance every world by one control period under a command (n, controls); return the readings at its end.
 
-        A world whose physics fails (or whose command is not finite) is reset with new parameters and listed in `failures`.
+        A world whose physics breaks (or whose command is not finite) is listed in `failures` and put back home with the
+        parameters that it has: `reset` it to draw new ones.
         """
-        command = np.asarray(command, float)
-        if command.shape not in ((self.n, self.batch.model.nu), (self.batch.model.nu,)):
-            raise BadInput(f"expected commands of shape ({self.n}, {self.batch.model.nu}), got {command.shape}")
-        command = np.broadcast_to(command, (self.n, self.batch.model.nu))
+        command, shape = np.asarray(command, float), (self.n, self.engine.model.nu)
+        if command.shape not in (shape, shape[1:]):
+            raise BadInput(f"expected commands of shape {shape}, got {command.shape}")
+        command = np.broadcast_to(command, shape)
+        finite = np.isfinite(command).all(axis=1)
+        if not finite.all():
+            command = np.where(finite[:, None], command, self.home_command)
         self.failures = []
-        self.failed[:] = ~np.isfinite(command).all(axis=1)
-        reasons = dict.fromkeys(np.flatnonzero(self.failed).tolist(), "the command was not finite")
-        if reasons:
-            command = np.where(self.failed[:, None], self.home_command, command)
-        self._send(command)
-        try:
-            self._roll()
-        except mujoco.batch.SimulationError as error:
-            self.failed[error.ids] = True
-            reasons |= {int(i): self.batch.error(int(i)) for i in error.ids}
-        warned = self.batch.warning[:, :, 1].any(axis=1)
-        self.failed |= warned
-        if self.failed.any():
-            self._recover(reasons)
+        control = self.commands.send(command, self.path, self._chance)
+        broken = roll(self.engine, control, self.sense.next_period(), self.twin.force(self.values, self.belief.space))
+        broken |= dict.fromkeys(np.flatnonzero(~finite).tolist(), (0, "the command was not finite"))
+        self._report(broken, 0)
+        self.time += self.twin.control_dt
+        if broken:
+            self.reset(sorted(broken), redraw=False)
         self.sense.update(self.path, self._noise)
-        return self.sense.readings
+        return self.readings
+
+    def play(
+        self, stream: Stream, steps: int, fields: Sequence[str], changes: Mapping[int, Callable[[], None]] | None = None
+    ) -> Iterator[Stretch]:
+        """Run worlds under recorded commands, without resets, and give what happened a stretch at a time.
+
+        Args:
+            stream: what the worlds are told.
+            steps: number of physics steps.
+            fields: of the engine's state to record.
+            changes: step to what is to be done before it, such as writing other gains.
+        """
+        model, changes = self.engine.model, changes or {}
+        self.failures = []
+        before = {f: self.state(f).copy() if f in ("qpos", "qvel") else np.zeros((self.n, model.nv)) for f in fields}
+        width = model.nu + sum(v.shape[1] for v in before.values())
+        longest, first = max(1, int(STRETCH / (self.n * width))), 0
+        while first < steps:
+            changes.get(first, lambda: None)()
+            end = min([first + longest, steps, *(s for s in changes if s > first)])
+            control = self.commands.play(stream, self.path, first, end - first)
+            record = {f: np.empty((self.n, end - first, v.shape[1])) for f, v in before.items()}
+            self._report(roll(self.engine, control, record, self.twin.force(self.values, self.belief.space)), first)
+            yield Stretch(first, before, record)
+            before = {f: v[:, -1] for f, v in record.items()}
+            first = end
+
+    def _report(self, broken: Mapping[int, tuple[int, str]], first: int) -> None:
+        """List the worlds that broke, each in a step after the `first` ones since its reset, and why."""
+        step = self.engine.model.opt.timestep
+        self.failures += [Failure(w, float(self.time[w] + (first + k) * step), why) for w, (k, why) in sorted(broken.items())]
 
     def reset(
         self,
@@ -165,7 +180,7 @@ class Worlds:
         command: ArrayLike | None = None,
         redraw: bool = True,
     ) -> dict[str, Array]:
-        """Start worlds anew: home pose at rest unless given, with the path's history as if it had always been so.
+        """Start worlds anew: home pose at rest unless given. Delay buffers are filled as if this state had always held.
 
         Args:
             ids: world numbers or a mask; all unless given.
@@ -176,22 +191,19 @@ class Worlds:
         """
         ids = self._ids(ids)
         if not len(ids):
-            return self.sense.readings
+            return self.readings
         if redraw:
             self.redraw(ids)
-        self.batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        self.engine.reset(ids)
+        self.time[ids] = 0.0
         self.qpos[ids] = self.home if qpos is None else qpos
         self.qvel[ids] = 0.0 if qvel is None else qvel
-        held = self._shape(
-            np.broadcast_to(self.home_command if command is None else command, (len(ids), self._sent.shape[2])), ids
-        )
-        self._sent[ids] = held[:, None]
-        self._held[ids] = held
-        if self.batch.model.na:
-            self.batch.bind("act")[ids] = self._act.at(held, self.qpos[ids])
-        self._late[ids] = 0.0
+        held = np.broadcast_to(self.home_command if command is None else command, (len(ids), self.engine.model.nu))
+        received = self.commands.reset(ids, held, self.path)
+        if self.engine.model.na:
+            self.state("act")[ids] = self._activation(received, self.qpos[ids])
         self.sense.reset(ids, self.qpos[ids], self.qvel[ids], self.path)
-        return self.sense.readings
+        return self.readings
 
     def redraw(self, ids: ArrayLike | None = None) -> None:
         """Draw new parameters from the belief; each world draws from a stream of its own."""
@@ -202,10 +214,9 @@ class Worlds:
         if not self._drawn[ids].all():  # for all that have used theirs: many worlds take little longer than one
             self._draw(np.flatnonzero(~self._drawn))
         self._drawn[ids] = False
-        self.values[ids] = self._next_values[ids]
-        self.put({name: array[ids] for name, array in self._next.items()}, ids)
+        self._put(self._next_values[ids], {name: array[ids] for name, array in self._next_fields.items()}, ids)
 
-    def _draw(self, ids: Ids) -> None:
+    def _draw(self, ids: Ints) -> None:
         """Draw the parameters of worlds for when they start anew, and work out what they mean for the model."""
         for i in ids:
             key = np.array([self._root, i], dtype=np.uint64)
@@ -214,27 +225,39 @@ class Worlds:
         self._episode[ids] += 1
         self._drawn[ids] = True
         for name, array in self.twin.fields(self._next_values[ids], self.belief.space).items():
-            if name not in self._next:
-                self._next[name] = np.empty((self.n, *array.shape[1:]))
-            self._next[name][ids] = array
+            if name not in self._next_fields:
+                self._next_fields[name] = np.empty((self.n, *array.shape[1:]))
+            self._next_fields[name][ids] = array
 
-    def write(self, values: ArrayLike, ids: ArrayLike | None = None) -> None:
-        """Set parameters (k, parameters) over `belief.space`; takes effect at the next step."""
+    def write(self, values: ArrayLike, ids: ArrayLike | None = None, edit: Callable[[Fields], None] | None = None) -> None:
+        """Set parameters (k, parameters) over `belief.space`; takes effect at the next step.
+
+        edit: changes the fields that the parameters give, in place, before they are written.
+        """
         ids = self._ids(ids)
         values = np.broadcast_to(np.asarray(values, float), (len(ids), len(self.belief.space)))
         if not len(ids):
             return
         fields = self.twin.fields(values, self.belief.space)
+        if edit is not None:
+            edit(fields)
+        self._put(values, fields, ids)
+
+    def _put(self, values: Array, fields: Mapping[str, Array], ids: Ints) -> None:
+        """Write parameters of worlds and the fields that they give."""
         self.values[ids] = values
-        self.put(fields, ids)
+        for name in self.path.keys() & fields.keys():
+            self.path[name][ids] = fields[name]
+        self.engine.put({name: array for name, array in fields.items() if name not in self.path}, ids)
+        self.sense.wire(self.path, ids)
 
     def push(self, velocity: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Kick the floating base: add a velocity (k, 3) or (3,) in the world's frame [m/s]."""
         base = base_joint(self.twin.model)
         if base is None:
             raise BadInput(f"{self.twin.name} has a fixed base, which a push does not move")
-        at = int(self.twin.model.jnt_dofadr[base])
-        self.qvel[self._ids(ids), at : at + 3] += np.asarray(velocity, float)
+        first = int(self.twin.model.jnt_dofadr[base])
+        self.qvel[self._ids(ids), first : first + 3] += np.asarray(velocity, float)
 
     def pull(self, body: str, force: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Pull at a body's centre of mass with a force (k, 3) or (3,) [N] until the next pull or reset."""
@@ -242,65 +265,9 @@ class Worlds:
         names = [model.body(b).name for b in range(1, model.nbody)]
         if body not in names:
             raise unknown("link", body, names)
-        self.batch.bind("xfrc_applied")[self._ids(ids), model.body(body).id, :3] = force
+        self.state("xfrc_applied")[self._ids(ids), model.body(body).id, :3] = force
 
-    def _send(self, command: Array) -> None:
-        """Put a command into the path."""
-        self._newest = (self._newest + 1) % self._ring
-        arrived = np.isfinite(self._late[:, self._newest])
-        self._held = np.where(arrived, self._sent[:, self._newest], self._held)
-        self._sent[:, self._newest] = self._shape(command, slice(None))
-        path, column = self.path, self.drive_of
-        chance = self._commands.random((self.n, 2))
-        if self.twin.drives:
-            late = path["path.action"] + path["path.jitter"] * chance[:, :1]
-            self._late[:, self._newest] = _path.in_steps(late, self.twin.model.opt.timestep)[:, column]
-        self._late[chance[:, 1] < path["path.drop"], self._newest] = np.inf
-        _path.deliver(self._sent, self._late, self._held, self._newest, self.twin.substeps, self._control)
-
-    def _shape(self, command: Array, ids: Ids | slice) -> Array:
-        """A command as the firmware takes it: rounded, limited, and off by the encoder's zero."""
-        if not self.twin.drives:
-            return np.clip(command, *self.limits)
-        quantum = self.path["path.quantum_cmd"][ids][:, self.drive_of] * self.servo
-        offset = self.path["path.offset_q"][ids][:, self.drive_of] * self.servo
-        return _path.firmware(command, quantum, self.limits) - offset
-
-    def _roll(self) -> None:
-        """Step one period; what the engine warns of is counted in `batch.warning` and reported as failures, not printed."""
-        record = self.sense.next_period()
-        with quiet():
-            self.batch.rollout(self.twin.substeps, self._control, record=tuple(record), out=record)
-
-    def _recover(self, reasons: dict[int, str]) -> None:
-        """Report and restart the worlds that failed."""
-        ids = np.flatnonzero(self.failed)
-        times = self.batch.bind("time")
-        for i in ids:
-            kinds = [mujoco.mjtWarning(k).name for k in np.flatnonzero(self.batch.warning[i, :, 1])]
-            reason = reasons.get(int(i)) or ", ".join(_WARNINGS.get(k, k) for k in kinds)
-            self.failures.append(Failure(int(i), float(times[i]), reason))
-        self.batch.warning[ids] = 0
-        self.reset(ids)
-
-    def put(self, fields: Mapping[str, Array], ids: Ids) -> None:
-        """Write fields of worlds; a field becomes per-world only once a world differs from the model."""
-        changed = set()
-        for name, array in fields.items():
-            if name in self.path:
-                self.path[name][ids] = array
-                continue
-            if name not in self._expanded:
-                if (array == self.twin.base(name)).all():
-                    continue
-                self._expanded[name] = self.batch.expand(name)
-            self._expanded[name][ids] = array
-            changed.add(name)
-        if changed & _SET_CONST:
-            self.batch.set_const(ids)
-        self.sense.wire(self.path, ids)
-
-    def _ids(self, ids: ArrayLike | None) -> Ids:
+    def _ids(self, ids: ArrayLike | None) -> Ints:
         if ids is None:
             return np.arange(self.n)
         ids = np.asarray(ids)
@@ -313,75 +280,21 @@ class Worlds:
             raise BadInput(f"there are worlds 0 to {self.n - 1}, and no {ids[0] if ids[0] < 0 else ids[-1]}")
         return ids
 
-    def _fit(self, model: mujoco.MjModel) -> None:
+    def _check_memory(self, model: mujoco.MjModel) -> None:
         """Refuse more worlds than memory holds."""
-        one = self.twin.fields(self.twin.space.nominal)
-        numbers = sum(v.size for v in one.values()) * 4 + mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
-        numbers += 40 * (model.nq + 2 * model.nv) + 3 * 16 * model.nu
-        needed = 8 * numbers * self.n
-        free = _free_memory()
-        if needed > 0.9 * free:
-            most = int(0.9 * free / (8 * numbers))
+        fields = self.twin.fields(self.twin.space.nominal)
+        numbers = 4 * sum(v.size for v in fields.values()) + 40 * (model.nq + 2 * model.nv) + 3 * 16 * model.nu
+        each = 8 * (numbers + mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value))
+        free = 0.9 * _free_memory()
+        if each * self.n > free:
             raise BadInput(
-                f"{self.n} worlds of {self.twin.name} need about {needed / 2**30:.1f} GB and {free / 2**30:.1f} GB are free: "
-                f"use at most {most}"
+                f"{self.n} worlds of {self.twin.name} need about {each * self.n / 2**30:.1f} GB and {free / 2**30:.1f} GB are "
+                f"free: use at most {int(free / each)}"
             )
-
-
-_WARNINGS = {
-    "mjWARN_INERTIA": "the mass matrix became singular",
-    "mjWARN_CONTACTFULL": "more contacts than the model has room for",
-    "mjWARN_CNSTRFULL": "more constraints than the model has room for",
-    "mjWARN_BADQPOS": "positions became infinite or undefined",
-    "mjWARN_BADQVEL": "velocities became infinite or undefined",
-    "mjWARN_BADQACC": "accelerations became infinite or undefined",
-    "mjWARN_BADCTRL": "an actuator was given an infinite or undefined command",
-}
-
-
-def _control_limits(model: mujoco.MjModel) -> tuple[Array, Array]:
-    low, high = np.full(model.nu, -np.inf), np.full(model.nu, np.inf)
-    for a in range(model.nactuator):
-        if model.actuator_ctrllimited[a]:
-            at = int(model.actuator_ctrladr[a])
-            low[at], high[at] = model.actuator_ctrlrange[a]
-    return low, high
-
-
-class _Activation:
-    """Where actuators with a state of their own stand when a robot has always been told the same."""
-
-    def __init__(self, twin: Twin):
-        model = twin.model
-        key = home_key(model)
-        self._home = np.zeros(model.na) if key is None else model.key_act[key].copy()
-        self._filters: list[tuple[int, int]] = []  # place of the state, of the control
-        self._integrators: list[tuple[int, int]] = []  # place of the state, of the position
-        drive_of = {d.actuator: d for d in twin.drives}
-        for a in range(model.nactuator):
-            at, kind = int(model.actuator_actadr[a]), int(model.actuator_dyntype[a])
-            if kind in _FILTERS:
-                self._filters.append((at, int(model.actuator_ctrladr[a])))
-            elif kind == int(mujoco.mjtDyn.mjDYN_INTEGRATOR) and a in drive_of:
-                self._integrators.append((at, drive_of[a].qpos))
-
-    def at(self, held: Array, qpos: Array) -> Array:
-        """Shape: (k, states)."""
-        out = np.tile(self._home, (len(held), 1))
-        for at, control in self._filters:
-            out[:, at] = held[:, control]
-        for at, place in self._integrators:
-            out[:, at] = qpos[:, place]
-        return out
-
-
-_FILTERS = (int(mujoco.mjtDyn.mjDYN_FILTER), int(mujoco.mjtDyn.mjDYN_FILTEREXACT))
 
 
 def _free_memory() -> float:
     """Bytes of memory that can still be used."""
-    import os
-
     try:
         with open("/proc/meminfo") as f:
             return next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable"))

@@ -29,7 +29,7 @@ def test_a_delay_of_whole_periods_shifts_the_trajectory_by_that_many_samples(twi
 def test_a_fraction_of_a_step_mixes_old_and_new_command(twin):
     worlds = one_world(twin, {"latency.action": 2.25 * twin.model.opt.timestep})
     worlds.step(np.array([[1.0]]))
-    np.testing.assert_allclose(worlds._control[0, :, 0], [0.0, 0.0, 0.75, 1.0])
+    np.testing.assert_allclose(worlds.commands.control[0, :, 0], [0.0, 0.0, 0.75, 1.0])
 
 
 def test_delay_acts_below_one_physics_step_too(twin):
@@ -54,7 +54,7 @@ def test_a_lost_command_leaves_the_last_one_in_force(twin):
     seen = []
     for k in range(2000):
         worlds.step(np.array([[float(k + 1)]]))
-        seen.append(worlds._control[0, -1, 0] == k + 1)
+        seen.append(worlds.commands.control[0, -1, 0] == k + 1)
     assert np.mean(seen) == pytest.approx(0.6, abs=0.04)
 
 
@@ -64,7 +64,7 @@ def test_jitter_delays_by_half_of_it_on_average(twin):
     for k in range(2000):
         worlds.step(np.array([[float(k % 2)]]))
         new, old = float(k % 2), float((k + 1) % 2)
-        shares.append(np.mean((worlds._control[0, :, 0] - old) / (new - old)))
+        shares.append(np.mean((worlds.commands.control[0, :, 0] - old) / (new - old)))
     delay = (1 - np.mean(shares)) * twin.control_dt
     assert delay == pytest.approx(0.0015, abs=0.00003)
 

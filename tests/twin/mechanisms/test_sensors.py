@@ -88,7 +88,7 @@ def test_an_accelerometer_at_rest_reads_gravity_and_falling_reads_none():
     worlds = one_world(twin, signals=("acc", "quat"))
     np.testing.assert_allclose(worlds.readings["acc"][0], [0, 0, 9.81], atol=1e-6)
     tilted = one_world(twin, {"contact.slope_pitch": 0.4, "contact.slope_roll": 0.3}, signals=("acc",))
-    gravity = tilted.batch.expanded("opt.gravity")[0]
+    gravity = tilted.engine.field("opt.gravity")[0]
     np.testing.assert_allclose(tilted.readings["acc"][0], -gravity, atol=1e-6)
     worlds.reset(qpos=worlds.home + np.eye(twin.model.nq)[2] * 2.0, redraw=False)
     for _ in range(5):

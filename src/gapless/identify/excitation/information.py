@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import mujoco
-import mujoco.batch
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +11,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.identify.excitation.limits import Guard, Limits, torque_limits
 from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, within_tolerance
-from gapless.worlds import Worlds, quiet
-from gapless.worlds import path as _path
+from gapless.worlds import Sampler, Stream, Worlds
 
 FITTED = ("gains.kp/*", "gains.kd/*", "armature.inertia/*", "friction.viscous/*", "friction.coulomb/*", "latency.action*")
 UNSEEN = ("sensors.", "latency.jitter", "latency.drop", "contact.", "offset.imu")  # what no motion of held joints tells
@@ -52,7 +49,7 @@ class Simulator:
 
     def __call__(self, motions: Array, which: NDArray[np.int64], values: Array) -> Course:
         """Run motions (m, periods, joints); world i gets motion which[i] and parameters values[i] over the twin's space."""
-        twin, model, substeps = self.twin, self.twin.model, self.twin.substeps
+        twin, substeps = self.twin, self.twin.substeps
         n, (m, periods, joints) = len(which), motions.shape
         values = values.copy()
         values[:, self._random] = 0.0
@@ -61,40 +58,22 @@ class Simulator:
         worlds = self._worlds[n]
         worlds.write(values)
         worlds.reset(redraw=False)
-        column, path = worlds.drive_of, worlds.path
-        late = np.ascontiguousarray(_path.in_steps(path["path.action"], model.opt.timestep)[:, column])
-        told = np.tile(worlds.home_command, (m * periods, 1))
-        told[:, [model.actuator_ctrladr[d.actuator] for d in twin.drives]] = motions.reshape(-1, joints)
-        told = _path.firmware(told, path["path.quantum_cmd"][0, column] * worlds.servo, worlds.limits)
+        command = np.tile(worlds.home_command, (m * periods, 1))
+        command[:, [d.control for d in twin.drives]] = motions.reshape(-1, joints)
         sent = (np.arange(m * periods)[None] - periods * np.arange(m)[:, None]) * float(substeps)
-        shift = (path["path.offset_q"][:, column] * worlds.servo)[:, None]
         places, dofs = np.array([d.qpos for d in twin.drives]), np.array([d.dof for d in twin.drives])
-        wanted: Array = np.arange(periods, dtype=np.float64)[None] * substeps
-        age = path["path.observation"] + path["path.skew"][:, None] * np.arange(joints)
-        age = np.ascontiguousarray(_path.in_steps(age, model.opt.timestep))
-        q, done = np.full((n, periods, joints), np.nan), np.zeros((n, joints), dtype=np.int64)
-        start = worlds.qpos[:, places]
-        low, high, speed, torque = start.copy(), start.copy(), np.zeros((n, joints)), np.zeros((n, joints))
-        before, first = worlds.qpos.copy(), 0
-        block = max(substeps, int(2e6 / (n * (model.nq + 2 * model.nv + model.nu))))
-        while first < periods * substeps:
-            steps = min(block, periods * substeps - first)
-            control = np.empty((n, steps, model.nu))
-            _path.hold(sent, told, which, late, first, control)
-            with quiet():
-                try:
-                    record = worlds.batch.rollout(steps, control - shift, record=("qpos", "qvel", "qfrc_actuator"))
-                except mujoco.batch.SimulationError as error:
-                    raise BadInput(f"{twin.name}: physics failed ({error})") from None
-            _path.sample(before, record["qpos"], places, wanted, np.zeros_like(which), age, first, done, q)
-            before, first = record["qpos"][:, -1].copy(), first + steps
-            at = record["qpos"][:, :, places] + path["path.offset_q"][:, None]
-            low, high = np.minimum(low, at.min(axis=1)), np.maximum(high, at.max(axis=1))
-            speed = np.maximum(speed, np.abs(record["qvel"][:, :, dofs]).max(axis=1))
-            torque = np.maximum(torque, np.abs(record["qfrc_actuator"][:, :, dofs]).max(axis=1))
-        failed = worlds.batch.warning[:, :, 1].any(axis=1)
-        worlds.batch.warning[:] = 0
-        return Course(q + path["path.offset_q"][:, None], low, high, speed, torque, failed)
+        times: Array = np.arange(periods, dtype=np.float64)[None] * twin.control_dt
+        q = Sampler("qpos", places, worlds.age, times, np.zeros_like(which), twin.model.opt.timestep)
+        offset = worlds.path["path.offset_q"][:, None]
+        low, high = np.full((n, joints), np.inf), np.full((n, joints), -np.inf)
+        speed, torque = np.zeros((n, joints)), np.zeros((n, joints))
+        for stretch in worlds.play(Stream(sent, command, which), periods * substeps, ("qpos", "qvel", "qfrc_actuator")):
+            q.take(stretch)
+            near = stretch.record["qpos"][:, :, places] + offset
+            low, high = np.minimum(low, near.min(axis=1)), np.maximum(high, near.max(axis=1))
+            speed = np.maximum(speed, np.abs(stretch.record["qvel"][:, :, dofs]).max(axis=1))
+            torque = np.maximum(torque, np.abs(stretch.record["qfrc_actuator"][:, :, dofs]).max(axis=1))
+        return Course(q.values + offset, low, high, speed, torque, worlds.failed)
 
 
 @dataclass(frozen=True)
