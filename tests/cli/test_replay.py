@@ -80,7 +80,7 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
     assert "unknown motion" in fails(capsys, "standin", "s.toml", "--motion", "dance")
     main(["standin", "s.toml", "--seconds", "1", "--out", "log.npz"])
     capsys.readouterr()
-    assert "--set takes NAME=VALUE" in fails(capsys, "replay", "bench", "log.npz", "--set", "x")
+    assert "--set x: expected NAME=NUMBER" in fails(capsys, "replay", "bench", "log.npz", "--set", "x")
     assert "unknown parameter" in fails(capsys, "replay", "bench", "log.npz", "--set", "x=1")
     assert "is not in the log" in fails(capsys, "replay", "arm", "log.npz")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.npz", "log.npz", "s.toml"]

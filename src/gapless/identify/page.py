@@ -181,7 +181,7 @@ def _ladder(fit: Fit) -> Section | None:
     text = ["Each rung adds a cause to the model, and is kept if the held-out error falls by more than chance."]
     if any(r.name.startswith("full model") for r in fit.ladder):
         text.append("Errors are those of single joints before the full model, and of the whole robot from there on.")
-    head = ("rung", "", "held-out error [deg]", "gain")
+    head = ("rung", "", "held out [deg]", "gain")
     return Section("Which causes does the model need?", text, Table(head, rows, words=2)) if rows else None
 
 

@@ -100,15 +100,15 @@ class Result:
         return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.3">{code}</pre>')
 
 
-def in_terminal(section: Section) -> RichTable:
-    """A section's table as a terminal shows it."""
+def in_terminal(section: Section) -> Group:
+    """A section's heading and table as a terminal shows them."""
     assert section.table is not None
-    table = RichTable(title=Text(section.title, "italic"), title_justify="left", box=box.SIMPLE)
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(section.table.head):
         table.add_column(Text(heading), justify="left" if i < section.table.words else "right", overflow="fold")
     for row in section.table.rows:
         table.add_row(*(Text(cell if isinstance(cell, str) else cell.text) for cell in row))
-    return table
+    return Group(Text(f"\n{section.title}", "bold"), table)
 
 
 def notes(label: str, sentences: Sequence[str], style: str = "yellow") -> list[Text]:

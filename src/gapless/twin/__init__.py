@@ -10,7 +10,7 @@ from gapless.twin.belief import load as load_belief
 from gapless.twin.belief import save as save_belief
 from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
 from gapless.twin.export import read as read_settings
-from gapless.twin.given import as_given, known_values, stated_gains
+from gapless.twin.given import as_given, known_values, mean_values, stated_gains
 from gapless.twin.mechanism import Bound, Fields, Mechanism, StepState
 from gapless.twin.mechanisms import (
     DC,
@@ -82,6 +82,7 @@ __all__ = [
     "known_values",
     "load_belief",
     "load_recipe",
+    "mean_values",
     "mjlab",
     "origin_of",
     "playground",

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import RobotModel, load_robot
+from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms import DC, Friction, Gains, Motor
 from gapless.twin.twin import Twin
@@ -83,6 +85,18 @@ def known_values(
             if gain is not None and gain != value:
                 raise BadInput(f"{name} is given two values, {gain:g} (--{name[6:8]}) and {value:g} ({pattern}): state one")
     return {name: value for name, (value, _) in out.items()}
+
+
+def mean_values(twin: Twin, belief: str | os.PathLike[str] | None, stated: Mapping[str, float]) -> Array:
+    """One vector of parameters over the twin's space: nominal, or the mean of the belief in a file, then what is stated."""
+    values = twin.space.nominal.copy()
+    if belief is not None:
+        known = load_belief(belief)
+        values = twin.expand(known.mean()[None], known.space)[0]
+    for name, value in stated.items():
+        values[twin.space.names.index(name)] = value
+    twin.space.check(values)
+    return values
 
 
 def _by_joint(stated: float | None, logged: object) -> dict[str, float]:

@@ -8,9 +8,9 @@ from gapless.worlds.command_path import Stream
 from gapless.worlds.engine import BatchEngine, Engine, quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion
-from gapless.worlds.page import page as replay_page
 from gapless.worlds.replayer import BASE as BASE_SIGNALS
 from gapless.worlds.replayer import Replay, Replayer, replay
+from gapless.worlds.replays import Replays, replay_logs
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.standin import Spec as StandInSpec
 from gapless.worlds.standin import StandIn, common_signal, record
@@ -32,6 +32,7 @@ __all__ = [
     "Pair",
     "Replay",
     "Replayer",
+    "Replays",
     "Sampler",
     "StandIn",
     "StandInSpec",
@@ -46,6 +47,6 @@ __all__ = [
     "quiet",
     "record",
     "replay",
-    "replay_page",
+    "replay_logs",
     "view_replay",
 ]
