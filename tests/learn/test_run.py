@@ -85,7 +85,7 @@ def test_a_run_that_stopped_before_its_first_checkpoint_starts_as_it_did_then(tm
 
 
 def test_a_run_stops_only_where_a_checkpoint_is(tmp_path):
-    with pytest.raises(BadInput, match="every 2 iterations, not after 3"):
+    with pytest.raises(BadInput, match="at a checkpoint, every 2 iterations, not after 3"):
         curve(run_of(), tmp_path, iterations=3)
 
 
@@ -155,8 +155,8 @@ def test_a_run_that_was_stopped_between_checkpoints_ends_with_the_policy_of_one_
             raise KeyboardInterrupt
 
     scores, now = {2: 5.0, 3: 9.0, 4: 1.0}, []  # between the checkpoints it was best
-    evaluate, judge = runs.evaluate, runs._judge
-    monkeypatch.setattr(runs, "_judge", lambda learner, *rest: (now.append(learner.iteration), judge(learner, *rest))[1])
+    evaluate, judge = runs.evaluate, runs._Training.judge
+    monkeypatch.setattr(runs._Training, "judge", lambda training: (now.append(training.learner.iteration), judge(training))[1])
     monkeypatch.setattr(runs, "evaluate", lambda policy, world: (scores[now[-1]], evaluate(policy, world)[1]))
     train(run_of(), tmp_path / "whole", threads=1)
     with pytest.raises(KeyboardInterrupt):
@@ -272,13 +272,13 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         ({"version": "0.0.1"}, "written by gapless 0.0.1"),
         ({"format": "gapless run 9"}, "not a training run of this version"),
         ({"settings": {"worlds": 3}}, "settings lack steps"),
-        ({"settings": 3}, "not whole"),
-        *(({"settings": table["settings"] | change}, f"not whole .*{next(iter(change))}") for change in wrong),
+        ({"settings": 3}, "settings: a table was expected"),
+        *(({"settings": table["settings"] | change}, f"damaged .*{next(iter(change))}") for change in wrong),
         ({"colour": "red"}, "colour"),
-        ({"robot": 5}, "robot must be text"),
+        ({"robot": 5}, "robot: a text was expected"),
         ({"seed": -1}, "seed: a whole number"),
         ({"residual": "no"}, "residual: true or false"),
-        ({"sha256": []}, "a table of hashes"),
+        ({"sha256": []}, "sha256: a table was expected"),
         ({"kp": "stiff"}, "kp: a finite number"),
     ):
         (folder / "run.json").write_text(json.dumps(table | change))
@@ -286,7 +286,7 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
             load_run(folder)
     for text in ("{", "[" * 200_000):
         (folder / "run.json").write_text(text)
-        with pytest.raises(BadInput, match="not JSON"):
+        with pytest.raises(BadInput, match="not valid JSON"):
             load_run(folder)
     with pytest.raises(BadInput, match="there is no such file"):
         load_run(tmp_path)

@@ -4,18 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from gapless.policy.contract import (
-    Action,
-    Contract,
-    Conventions,
-    Joints,
-    Observation,
-    Reference,
-    RobotIdentity,
-    Source,
-    Term,
-    Timing,
-)
+from gapless.policy.contract import Contract
+from gapless.policy.parts import Action, Conventions, Joints, Observation, Reference, RobotIdentity, Source, Term, Timing
 
 JOINTS = tuple(f"{leg}_{joint}" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 DEFAULT = (0.1, 0.8, -1.5) * 4

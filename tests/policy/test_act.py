@@ -7,8 +7,9 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.policy.act import targets
-from gapless.policy.contract import Action, Contract, Joints, Reference
+from gapless.policy.contract import Contract
 from gapless.policy.gait import Gait
+from gapless.policy.parts import Action, Joints, Reference
 from tests.policy import made
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Reference, Term, Timing, parse_contract
+from gapless.policy.contract import Contract, parse_contract
+from gapless.policy.parts import Action, Joints, Observation, Recurrent, Reference, Term, Timing
 from tests.policy import made
 
 finite = st.floats(-1e6, 1e6)
@@ -93,7 +94,7 @@ def test_a_privileged_term_is_refused():
         (lambda: Term("gyro", "gyro", 3, clip=(1.0,)), "a lowest and a highest"),
         (lambda: Term("clock", "clock", 2), "a clock needs its frequency"),
         (lambda: Term("clock", "clock", 2, frequency=2.0, phases=(0.0, 3.14)), "clock has 4 columns, not 2"),
-        (lambda: Observation((Term("a", "x", 1), Term("a", "y", 1))), "'a' is there twice"),
+        (lambda: Observation((Term("a", "x", 1), Term("a", "y", 1))), "'a' occurs twice"),
         (lambda: Observation(major="column"), "'column' is not one of term, frame"),
         (lambda: Observation(tuple(Term(f"t{i}", "x", 1000, history=100) for i in range(2))), "at most 100000"),
         (lambda: Observation((Term("a", "x", 50_000), Term("b", "y", 1, history=1000))), "a history of 50001000 numbers"),
@@ -106,11 +107,12 @@ def test_a_privileged_term_is_refused():
         (lambda: Reference(2.5, ((0.0, float("nan")),)), "action.reference.table: a finite number was expected, not nan"),
         (lambda: Reference(-1.0, ((0.0,),)), "frequency: -1 is not from 0"),
         (lambda: Action("position", ("a",), reference=Reference(1.0, ((0.0, 1.0),))), "2 columns for 1 driven joints"),
-        (lambda: Action("position", ("a",), reference={"frequency": 1.0}), "not references"),
+        (lambda: Action("position", ("a",), reference={"frequency": 1.0}), "action.reference: table is missing"),
+        (lambda: Action("position", ("a",), reference=1.0), "action.reference: a table was expected, not 1.0"),
         (lambda: made.residual(commands=("vz",)), "unknown command in action.reference 'vz'"),
         (lambda: Joints(("a", "b"), kp=(1.0,)), "1 values for 2 joints"),
         (lambda: Joints(("a", "b"), kp=(1.0, -1.0)), "joints.kp of b: -1 is not from 0"),
-        (lambda: Joints(("a", "a")), "'a' is there twice"),
+        (lambda: Joints(("a", "a")), "'a' occurs twice"),
         (lambda: Joints(()), "at least one joint"),
         (lambda: Timing(0.02, 0.005, 5), "5 steps of 0.005 s make 0.025 s"),
         (lambda: Timing(0.0), "timing.control_dt"),
@@ -135,9 +137,9 @@ def test_a_wrong_contract_is_refused_in_one_sentence(wrong, says):
         ("[" * 100_000, "not JSON"),
         ("[]", "a table was expected"),
         ("{}", "not of version 1"),
-        ('{"version": 1}', "joints: is missing"),
-        ('{"version": 1, "joints": {"names": ["a"], "speed": 1}}', "unknown entry of joints 'speed'"),
-        ('{"version": 1, "joints": {}}', "joints: missing 1 required positional argument: 'names'"),
+        ('{"version": 1}', "the contract: joints is missing"),
+        ('{"version": 1, "joints": {"names": ["a"], "speed": 1}, "action": {}}', "unknown entry of joints 'speed'"),
+        ('{"version": 1, "joints": {}, "action": {}}', "joints: names is missing"),
         (made.contract().json().replace('"version": 1', '"version": 2'), "another version"),
         (made.contract().json().replace("0.25", "NaN", 1), "a finite number was expected, not nan"),
         (made.contract().json().replace("0.25", "1" + "0" * 400, 1), "a finite number was expected"),

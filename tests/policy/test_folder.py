@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Joints, Recurrent, Term, parse_contract
+from gapless.policy.contract import Contract, parse_contract
 from gapless.policy.export import onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.network import Policy
+from gapless.policy.parts import Action, Joints, Recurrent, Term
 from tests.policy import made
 
 torch = pytest.importorskip("torch")
@@ -289,7 +290,7 @@ def test_a_sidecar_that_was_edited_is_refused(folder):
     with pytest.raises(BadInput, match="its metadata holds another contract than contract.json"):
         load_policy(folder)
     (folder / "contract.json").write_text("{")
-    with pytest.raises(BadInput, match=r"contract.json: not JSON"):
+    with pytest.raises(BadInput, match=r"contract.json: not valid JSON"):
         load_policy(folder)
     (folder / "contract.json").write_text(CONTRACT.json())
     with pytest.raises(BadInput, match="has no hashes"):

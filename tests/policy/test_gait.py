@@ -8,9 +8,10 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.policy.act import targets
-from gapless.policy.contract import Contract, Term, Timing, parse_contract
+from gapless.policy.contract import Contract, parse_contract
 from gapless.policy.gait import CALM, Gait, reference_at
 from gapless.policy.observe import Observer
+from gapless.policy.parts import Term, Timing
 from tests.policy import made
 
 VELOCITY = Term("velocity", "velocity", 3, provenance="estimated")

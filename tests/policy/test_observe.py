@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Action, Contract, Conventions, Joints, Observation, Term
+from gapless.policy.contract import Contract
 from gapless.policy.gait import Gait
 from gapless.policy.observe import Observer
+from gapless.policy.parts import Action, Conventions, Joints, Observation, Term
 from tests.policy import made
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from gapless.policy.act import targets
-from gapless.policy.contract import Action, Contract, Joints, Observation, Recurrent, Term, Timing
+from gapless.policy.contract import Contract
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
+from gapless.policy.parts import Action, Joints, Observation, Recurrent, Term, Timing
 from tests.data import DATA, needs_data
 from tests.policy import made
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 import gapless
 from gapless import files as disk
+from gapless.checks import check_fields, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
@@ -23,12 +23,13 @@ from gapless.learn.presets import draw_from
 from gapless.learn.settings import PPOSettings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
-from gapless.policy import Contract, checks, load_policy, onnx_of, recurrent_of, save_policy
+from gapless.plain import read_json, write_json
+from gapless.policy import Contract, load_policy, onnx_of, recurrent_of, save_policy
 from gapless.robots import files_of
 from gapless.twin import Belief, Gains, Twin, load_belief, load_recipe
 
 if TYPE_CHECKING:
-    from gapless.learn.learner import Deterministic, Learner, Progress
+    from gapless.learn.learner import Deterministic, Progress
 
 Golden = tuple[Frame, ...]
 """Observations (frames, width) and the actions that were given to them."""
@@ -45,35 +46,26 @@ MAX_CHECKPOINT = 1 << 30  # bytes
 
 @dataclass(frozen=True)
 class Run:
-    """What a training is given; it is written into its folder and read from there when it goes on."""
+    """What a training is given; it is written into its folder and read from there when it is resumed."""
 
-    task: str
-    robot: str
-    preset: str = "wide"
-    belief: str = ""
+    task: str = checked(text)
+    robot: str = checked(text)
+    preset: str = checked(text, "wide")
+    belief: str = checked(text, "")
     """Path of a belief file; empty for none."""
-    seed: int = 0
-    history: int = 1
-    residual: bool = False
+    seed: int = checked(whole, 0, low=0, high=1 << 32)
+    history: int = checked(whole, 1, low=1, high=1000)
+    residual: bool = checked(flag, False)
     """Whether the policy adds to an open-loop gait."""
-    kp: float | None = None
-    kd: float | None = None
-    terrain: str = "flat"
-    settings: PPOSettings = field(default_factory=PPOSettings)
-    sha256: Mapping[str, str] = field(default_factory=dict)
+    kp: float | None = checked(number, None, low=0.0)
+    kd: float | None = checked(number, None, low=0.0)
+    terrain: str = checked(text, "flat")
+    settings: PPOSettings = checked(part_of, factory=PPOSettings, kind=PPOSettings)
+    sha256: Mapping[str, str] = checked(mapping, factory=dict)
     """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
 
     def __post_init__(self) -> None:
-        checks.texts(self, "run", "task", "robot", "preset", "belief", "terrain")
-        if not isinstance(self.sha256, Mapping):
-            raise BadInput("sha256: a table of hashes was expected")
-        checks.whole(self.seed, "seed", 0, 1 << 32)
-        checks.whole(self.history, "history", 1, 1000)
-        for name in ("kp", "kd"):
-            if getattr(self, name) is not None:
-                checks.number(getattr(self, name), name, 0.0)
-        if not isinstance(self.residual, bool):
-            raise BadInput(f"residual: true or false was expected, not {str(self.residual)[:40]}")
+        check_fields(self)
 
     def twin(self) -> Twin:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""
@@ -82,9 +74,11 @@ class Run:
         return load_recipe(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
 
     def build(self, task: Task | None = None, lot: int = 0) -> tuple[Twin, Task, Belief | None]:
-        """The robot on a floor, the task (where it is not one's own, which is then given), and what worlds are drawn from.
+        """The robot on a floor, the task, and what worlds are drawn from.
 
-        lot: where those are robots drawn once, which; see `draw_from`.
+        Args:
+            task: the user's own; the one that the run names unless given.
+            lot: which robots, for a preset that draws them once; see `draw_from`.
         """
         twin = self.twin()
         belief = load_belief(self.belief) if self.belief else None
@@ -101,32 +95,28 @@ class Run:
         if self.belief and Path(self.belief).resolve() != (folder / BELIEF).resolve():
             with disk.atomic(folder / BELIEF) as part:
                 part.write_bytes(Path(self.belief).read_bytes())
-        table = {"format": FORMAT, "version": gapless.__version__, **dataclasses.asdict(self), "sha256": self.hashes()}
-        with disk.atomic(folder / "run.json") as part:
-            part.write_text(json.dumps(table, indent=1))
+        header = {"format": FORMAT, "version": gapless.__version__}
+        write_json(folder / "run.json", {**header, **dataclasses.asdict(self), "sha256": self.hashes()})
 
 
 def load_run(folder: Path) -> Run:
     """What the training in a folder was given."""
     path = folder / "run.json"
-    try:
-        table = json.loads(disk.text(path, 1 << 20))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not JSON") from None
-    if not isinstance(table, dict) or table.pop("format", None) != FORMAT:
+    table = read_json(path, 1 << 20)
+    if table.pop("format", None) != FORMAT:
         raise BadInput(f"{path}: not a training run of this version ({FORMAT}); start it anew in another folder")
     version = table.pop("version", None)
     if version != gapless.__version__:
         raise BadInput(f"{path}: written by gapless {version}, and this is {gapless.__version__}; start anew in another folder")
+    table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
     try:
-        given = table["settings"]
-        table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
-        missing = [f.name for f in dataclasses.fields(PPOSettings) if f.name not in given]
-        if missing:
+        missing = [f.name for f in dataclasses.fields(PPOSettings) if f.name not in mapping(table.get("settings"), "settings")]
+        if missing:  # a default of today may not be that of the training
             raise BadInput(f"settings lack {missing[0]}")
-        return Run(**table | {"settings": PPOSettings(**given)})
-    except (KeyError, TypeError, BadInput) as error:
-        raise BadInput(f"{path}: not whole ({disk.reason(error)})") from None
+        run: Run = part_of(table, "the run", Run)
+    except BadInput as error:
+        raise BadInput(f"{path}: incomplete or damaged ({disk.reason(error)})") from None
+    return run
 
 
 @dataclass(frozen=True)
@@ -140,12 +130,6 @@ class News:
     best_iteration: int
 
 
-@dataclass
-class _Best:
-    score: float = -np.inf
-    iteration: int = 0
-
-
 def train(
     run: Run,
     folder: Path,
@@ -156,109 +140,121 @@ def train(
     iterations: int | None = None,
     task: Task | None = None,
 ) -> None:
-    """Train, and leave in the folder: run.json, checkpoint.pt, best.pt, the policy of the best, TensorBoard events.
+    """Train, and leave in the folder: run.json, checkpoint.pt, best.pt, the best policy, TensorBoard events.
 
     Args:
         run: what to train.
-        folder: where; made if it is not there.
-        tell: called after each iteration; a KeyboardInterrupt ends the training in good order.
-        resume: go on from the checkpoint in the folder, bit by bit as if it had never stopped.
+        folder: where; made if it does not exist.
+        tell: called after each iteration; a KeyboardInterrupt raised in it ends the training in good order.
+        resume: go on from the checkpoint in the folder; the result is bit by bit that of a run that never stopped.
         start: folder of a run whose policy is tuned further.
-        threads: of physics; 0 for one per core. The result is the same.
-        iterations: stop after this many in all, as a run that is interrupted would; all of them unless given.
-        task: one's own; that which the run names unless given.
+        threads: of physics; 0 for one per core. The result does not depend on it.
+        iterations: stop after this many in all, as an interrupted run would; by default after all of them.
+        task: the user's own; the one that the run names unless given.
     """
-    twin, task, belief = run.build(task)
-    unseen = draw_from(run.preset, twin, lot=1) if run.preset == "models30" else belief
-    twin = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6]))
-    # the waiting threads of OpenMP would spin on the cores that physics needs
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import torch
-
-    from gapless.learn.learner import Diverged, Learner
-
-    torch.set_num_threads(1)  # such small networks lose by sharing, and the sums stay the same on any machine
-    folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
-
-    def make(rng: np.random.Generator, hardness: float) -> Environment:
-        drawn = belief.narrow(hardness) if settings.widen and belief is not None else belief
-        return Environment(twin, task, settings.worlds, drawn, rng, threads)
-
-    hashes = run.hashes()
-    for what, known in run.sha256.items() if resume else ():
-        if hashes.get(what) != known:
-            raise BadInput(f"{folder}: the {what}'s file has changed since the training began; start anew in another folder")
-    learner, best = Learner(make, settings, run.seed), _Best()
-
-    def judge() -> float:
-        """Compare the policy with the best in held-out worlds."""
-        return _judge(learner, make_held_out(twin, task, unseen, run.seed, threads), best, folder, hashes["robot"])
-
-    def keep() -> None:
-        """A resumed run goes on from here."""
-        state = {**learner.state(), "best": best.score, "best_iteration": best.iteration}
-        write_checkpoint(folder / "checkpoint.pt", state)
-
-    tuned = start is not None
-    if resume and (folder / "checkpoint.pt").exists():  # else it stopped before the first, and starts as it did then
-        state = read_checkpoint(folder / "checkpoint.pt")
-        _fits(folder, learner.load, state)
-        tuned = learner.iteration == 0  # only a run that began with a policy has a checkpoint there
-        best = _fits(folder, lambda state: _Best(float(state["best"]), int(state["best_iteration"])), state)
-    elif start is not None:
-        load_run(start)  # of this version
-        state = read_checkpoint(start / "best.pt")
-        _same_meaning(start, load_policy(start).contract, learner.environment.contract)
-        _fits(start, learner.start_from, state)
-        keep()  # before there is a run to resume
-        run.save(folder)
-    else:
-        run.save(folder)
     last = min(settings.iterations, iterations or settings.iterations)
     if last % settings.every and last < settings.iterations:
-        raise BadInput(f"a run stops where its checkpoints are, every {settings.every} iterations, not after {last}")
+        raise BadInput(f"a run can only stop at a checkpoint, every {settings.every} iterations, not after {last}")
+    training = _Training(run, folder, threads, task, resume)
+    from gapless.learn.learner import Diverged  # needs torch, which a training has loaded by now
+
+    tuned = training.begin(resume, start)
     progress: Progress | None = None
     try:
         with _events(folder) as write:
             if tuned:
-                judge()  # what is tuned further is the best so far
-            while learner.iteration < last:
-                progress = learner.iterate()
-                held_out = None
-                if learner.iteration % settings.every == 0 or learner.iteration == last:
-                    held_out = judge()
-                    keep()
+                training.judge()  # the policy that is tuned further is the best so far
+            while training.learner.iteration < last:
+                progress, held_out = training.learner.iterate(), None
+                if progress.iteration % settings.every == 0 or progress.iteration == last:
+                    held_out = training.judge()
+                    training.keep()
                 write(progress, held_out)
-                tell(News(progress, held_out, best.score, best.iteration))
+                tell(News(progress, held_out, training.best, training.best_iteration))
     except KeyboardInterrupt:
-        if progress is not None and best.score == -np.inf:  # a later one would not be there in a run that was not stopped
-            held_out = judge()
-            tell(News(progress, held_out, best.score, best.iteration))
+        if progress is not None and training.best == -np.inf:  # else a run that was not stopped would not have this policy
+            held_out = training.judge()
+            tell(News(progress, held_out, training.best, training.best_iteration))
         raise
     except Diverged:
-        there = np.isfinite(best.score)
-        kept = f"keeps the best checkpoint until then (iteration {best.iteration})" if there else "has no checkpoint yet"
+        best = f"keeps the best checkpoint until then (iteration {training.best_iteration})"
         raise BadInput(
-            f"training diverged after iteration {learner.iteration}: {folder} {kept}; try a lower --rate or a narrower preset, "
-            "and look for jumps in the reward's terms"
+            f"training diverged after iteration {training.learner.iteration}: {folder} "
+            f"{best if np.isfinite(training.best) else 'has no checkpoint yet'}; try a lower --rate or a narrower preset, "
+            "and look for jumps in the terms of the reward"
         ) from None
+
+
+class _Training:
+    """A training under way: the learner, the best policy so far and where both are kept."""
+
+    def __init__(self, run: Run, folder: Path, threads: int, task: Task | None, resume: bool):
+        twin, task, belief = run.build(task)
+        # the waiting threads of OpenMP would spin on the cores that physics needs
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        import torch
+
+        from gapless.learn.learner import Learner
+
+        torch.set_num_threads(1)  # sharing such small networks costs more than it gains, and sums do not depend on the machine
+        folder.mkdir(parents=True, exist_ok=True)
+        self._run, self._folder, self._threads = run, folder, threads
+        self._hashes = run.hashes()
+        for what, known in run.sha256.items() if resume else ():
+            if self._hashes.get(what) != known:
+                raise BadInput(
+                    f"{folder}: the {what}'s file has changed since the training began; start anew in another folder"
+                )
+        self._unseen = draw_from(run.preset, twin, lot=1) if run.preset == "models30" else belief
+        self._twin, self._task = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6])), task
+        self.best, self.best_iteration = -np.inf, 0
+        """Reward per second in held-out worlds of the best policy, and its iteration."""
+
+        def make(rng: np.random.Generator, hardness: float) -> Environment:
+            drawn = belief.narrow(hardness) if run.settings.widen and belief is not None else belief
+            return Environment(self._twin, task, run.settings.worlds, drawn, rng, threads)
+
+        self.learner = Learner(make, run.settings, run.seed)
+
+    def begin(self, resume: bool, start: Path | None) -> bool:
+        """Take up a checkpoint, or save what the run is given; whether a policy of another run is tuned further."""
+        folder, learner = self._folder, self.learner
+        if resume and (folder / "checkpoint.pt").exists():  # else it stopped before its first, and begins as it did then
+            state = read_checkpoint(folder / "checkpoint.pt")
+            _fits(folder, learner.load, state)
+            best = _fits(folder, lambda state: (float(state["best"]), int(state["best_iteration"])), state)
+            self.best, self.best_iteration = best
+            return learner.iteration == 0  # only a run that began with a policy has a checkpoint there
+        if start is not None:
+            load_run(start)  # of this version
+            state = read_checkpoint(start / "best.pt")
+            _same_meaning(start, load_policy(start).contract, learner.environment.contract)
+            _fits(start, learner.start_from, state)
+            self.keep()  # before there is a run to resume
+        self._run.save(folder)
+        return start is not None
+
+    def keep(self) -> None:
+        """Write what a resumed run goes on from."""
+        state = {**self.learner.state(), "best": self.best, "best_iteration": self.best_iteration}
+        write_checkpoint(self._folder / "checkpoint.pt", state)
+
+    def judge(self) -> float:
+        """Run the policy in held-out worlds; where it is the best so far, keep and export it."""
+        environment = make_held_out(self._twin, self._task, self._unseen, self._run.seed, self._threads)
+        policy = self.learner.deterministic()
+        score, golden = evaluate(policy, environment)
+        if score > self.best:
+            write_checkpoint(self._folder / "best.pt", self.learner.state())
+            export(policy, environment, golden, self._folder, self._hashes["robot"])
+            self.best, self.best_iteration = score, self.learner.iteration  # only now: an interrupted export is done again
+        return score
 
 
 def make_held_out(twin: Twin, task: Task, belief: Belief | None, seed: int, threads: int) -> Environment:
     """The same unseen worlds each time, so that checkpoints are compared in pairs."""
     return Environment(twin, task, HELD_OUT, belief, np.random.default_rng([seed, 1 << 40]), threads)
-
-
-def _judge(learner: Learner, environment: Environment, best: _Best, folder: Path, model_sha256: str) -> float:
-    """Run the policy in held-out worlds; where it is the best so far, keep and export it."""
-    policy = learner.deterministic()
-    score, golden = evaluate(policy, environment)
-    if score > best.score:
-        write_checkpoint(folder / "best.pt", learner.state())
-        export(policy, environment, golden, folder, model_sha256)
-        best.score, best.iteration = score, learner.iteration  # now it is there: who is interrupted before does it again
-    return score
 
 
 def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Golden]:

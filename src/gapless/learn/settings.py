@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gapless.checks import check_fields, checked, flag, listed, number, whole
 from gapless.errors import BadInput
-from gapless.policy import checks
 from gapless.robots import find_legs
 from gapless.twin import Twin
 
@@ -15,62 +15,50 @@ MOST_STEPS = 10_000_000
 """In an iteration: what fits into memory."""
 
 
+def _layers(value: Any, what: str) -> tuple[int, ...]:
+    if not 1 <= len(listed(value, what)) <= MOST_LAYERS:
+        raise BadInput(f"{what}: a network has 1 to {MOST_LAYERS} layers")
+    return tuple(whole(width, what, 1, 4096) for width in listed(value, what))
+
+
 @dataclass(frozen=True)
 class PPOSettings:
     """Proximal policy optimisation as rsl-rl-lib does it; `ppo_settings` has what suits a task and robot."""
 
-    worlds: int = 256
-    steps: int = 24
+    worlds: int = checked(whole, 256, low=1, high=100_000)
+    steps: int = checked(whole, 24, low=1, high=10_000)
     """Control periods of each world in an iteration."""
-    iterations: int = 700
-    epochs: int = 4
-    minibatches: int = 4
-    gamma: float = 0.97
-    lam: float = 0.93
-    clip: float = 0.2
-    entropy: float = 0.002
-    std: float = 0.8
-    """Of the actions at first."""
-    kl: float = 0.02
-    """The learning rate follows this divergence of the policy in an update."""
-    rate: float = 1e-3
-    most_rate: float = 3e-3
-    hidden: tuple[int, ...] = (128, 128)
-    recurrent: int = 0
+    iterations: int = checked(whole, 700, low=1, high=1_000_000)
+    epochs: int = checked(whole, 4, low=1, high=100)
+    minibatches: int = checked(whole, 4, low=1, high=1000)
+    gamma: float = checked(number, 0.97, low=0.0, high=1.0)
+    lam: float = checked(number, 0.93, low=0.0, high=1.0)
+    clip: float = checked(number, 0.2, low=0.0, high=10.0)
+    entropy: float = checked(number, 0.002, low=0.0, high=10.0)
+    std: float = checked(number, 0.8, low=0.0, high=10.0)
+    """Initial standard deviation of the actions."""
+    kl: float = checked(number, 0.02, low=0.0, high=10.0)
+    """The learning rate is adapted to this divergence of the policy in an update."""
+    rate: float = checked(number, 1e-3, low=0.0, high=1.0)
+    most_rate: float = checked(number, 3e-3, low=0.0, high=1.0)
+    hidden: tuple[int, ...] = checked(_layers, (128, 128))
+    recurrent: int = checked(whole, 0, low=0, high=4096)
     """Cells of an LSTM before the network; 0 for none. A recurrent policy learns without mirrored batches."""
-    mirror: bool = True
-    widen: bool = False
-    """Whether worlds start near the middle of what they are drawn from; half-way through they reach its ends."""
-    slow: float = 1.0
-    """Share of their ranges in which commands of a velocity are drawn at first; half-way through they fill them."""
-    every: int = 50
+    mirror: bool = checked(flag, True)
+    widen: bool = checked(flag, False)
+    """Whether parameters are drawn from a narrow range at first, which grows to its full width half-way through."""
+    slow: float = checked(number, 1.0, low=0.0, high=1.0)
+    """Share of their ranges in which velocity commands are drawn at first; it grows to 1 half-way through."""
+    every: int = checked(whole, 50, low=1, high=1_000_000)
     """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("worlds", 1, 100_000),
-            ("steps", 1, 10_000),
-            ("iterations", 1, 1_000_000),
-            ("epochs", 1, 100),
-            ("minibatches", 1, 1000),
-            ("recurrent", 0, 4096),
-            ("every", 1, 1_000_000),
-        ):
-            checks.whole(getattr(self, name), name, low, high)
-        for name, most in (("gamma", 1.0), ("lam", 1.0), ("clip", 10.0), ("entropy", 10.0), ("std", 10.0), ("kl", 10.0)):
-            checks.number(getattr(self, name), name, 0.0, most)
-        for name in ("rate", "most_rate", "slow"):
-            checks.number(getattr(self, name), name, 0.0, 1.0)
-        for name in ("mirror", "widen"):
-            if not isinstance(getattr(self, name), bool):
-                raise BadInput(f"{name}: true or false was expected, not {str(getattr(self, name))[:40]}")
+        check_fields(self)
         if self.minibatches > self.worlds * self.steps or self.worlds * self.steps > MOST_STEPS:
             raise BadInput(
-                f"{self.worlds} worlds of {self.steps} steps do not make {self.minibatches} minibatches that fit here"
+                f"{self.worlds} worlds of {self.steps} steps cannot be split into {self.minibatches} minibatches: "
+                f"an iteration has at least one step for each and at most {MOST_STEPS}"
             )
-        if not 1 <= len(checks.listed(self.hidden, "hidden")) <= MOST_LAYERS:
-            raise BadInput(f"hidden: a network has 1 to {MOST_LAYERS} layers")
-        checks.put(self, "hidden", tuple(checks.whole(h, "hidden", 1, 4096) for h in checks.listed(self.hidden, "hidden")))
 
     def rsl(self) -> dict[str, Any]:
         """As rsl-rl-lib's configuration."""

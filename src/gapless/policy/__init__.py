@@ -9,11 +9,16 @@
 Nothing here knows a simulator; torch and onnx are only needed to write a policy.
 """
 
-from gapless.policy import checks
 from gapless.policy.act import targets
-from gapless.policy.contract import (
+from gapless.policy.contract import Contract, parse_contract
+from gapless.policy.estimate import Estimator
+from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
+from gapless.policy.folder import load_policy, save_policy
+from gapless.policy.gait import Gait
+from gapless.policy.network import Policy
+from gapless.policy.observe import Observer
+from gapless.policy.parts import (
     Action,
-    Contract,
     Conventions,
     Joints,
     Observation,
@@ -22,14 +27,7 @@ from gapless.policy.contract import (
     Source,
     Term,
     Timing,
-    parse_contract,
 )
-from gapless.policy.estimate import Estimator
-from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
-from gapless.policy.folder import load_policy, save_policy
-from gapless.policy.gait import Gait
-from gapless.policy.network import Policy
-from gapless.policy.observe import Observer
 
 __all__ = [
     "Action",
@@ -46,7 +44,6 @@ __all__ = [
     "Source",
     "Term",
     "Timing",
-    "checks",
     "load_policy",
     "mjlab_keys",
     "onnx_of",

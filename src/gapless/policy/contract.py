@@ -3,350 +3,58 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gapless.checks import bounds, check_fields, checked, mapping, names, one_of, part_of
 from gapless.errors import BadInput, unknown
-from gapless.policy import checks
-from gapless.policy.checks import Numbers
+from gapless.policy.parts import (
+    Action,
+    Conventions,
+    Joints,
+    Observation,
+    Recurrent,
+    RobotIdentity,
+    Source,
+    Term,
+    Timing,
+)
 
 VERSION = 1
 """Of the text that a contract is written as."""
-SIZES = {"gyro": 3, "acc": 3, "gravity": 3, "velocity": 3, "quat": 4}
-"""Kinds whose number of columns is always the same."""
-CLOCKS = {"clock": 2, "clock_sin": 1, "clock_cos": 1}
-"""Kinds that show a gait phase, and the columns of each: sine and cosine, or one of the two."""
 OF_JOINTS = ("q", "dq", "last_action")
-PROVENANCES = ("sensed", "estimated", "privileged")
-ACTION_KINDS = ("position", "velocity", "torque")
-STANDING = ("zero", "run", "stance")
-GAIN_UNITS = ("Nm", "duty")
 OPTIONAL = ("action.clip", "action.filter", "action.reference")
 """What a policy may well be without: None there says that there is none."""
-MOST_NUMBERS = 100_000
-"""Columns of an observation. A height map and a long history stay far below; what a hostile file claims may not."""
-MOST_FRAMES = 1_000
-"""Frames of history."""
-MOST_KEPT = 1_000_000
-"""Numbers that a robot's history keeps."""
-MOST_ROWS = 1_000
-"""Of a reference gait; those of our own tasks have 32."""
 
 
-@dataclass(frozen=True)
-class Term:
-    """One part of the observation: `scale * clip(value)`, with its history.
-
-    The value is what `kind` says: "gyro", "gravity" (projected into the base), "command", "q" (minus the default position),
-    "dq", "last_action", "clock", "quat", or any other name, which is then read under that name as it is.
-    """
-
-    name: str
-    kind: str
-    dim: int
-    """Columns of one frame."""
-    scale: Numbers = 1.0
-    clip: tuple[Numbers, Numbers] | None = None
-    """Lowest and highest, before the scale, in `unit`."""
-    joints: tuple[str, ...] = ()
-    """Which joints, in which order; all unless given."""
-    provenance: str = "sensed"
-    """ "sensed", "estimated" (a filter on the robot gives it) or "privileged" (only a simulator knows it)."""
-    history: int = 1
-    """Frames shown."""
-    unit: str = ""
-    frame: str = ""
-    lag: int = 0
-    """Newest frames left out: 1 where the history does not hold the present, as in HumanoidVerse."""
-    commands: tuple[str, ...] = ()
-    """Which commands, in which order; all unless given. Of a clock: those that are zero when the robot stands."""
-    frequency: float | None = None
-    """Of a clock [Hz]."""
-    phases: tuple[float, ...] = (0.0,)
-    """Lead of each leg's clock [rad]."""
-    standing: str = "zero"
-    """What a clock shows while every command is zero: "zero" for zeros, "run" for the phase as it goes on, "stance" for the
-    phase pi of every leg and a clock that starts anew with the next command, as in holosoma."""
-
-    def __post_init__(self) -> None:
-        what = f"term {self.name!r}"
-        checks.texts(self, what, "name", "kind", "provenance", "unit", "frame", "standing")
-        for name, low, high in (("dim", 1, MOST_NUMBERS), ("history", 1, MOST_FRAMES), ("lag", 0, MOST_FRAMES)):
-            checks.put(self, name, checks.whole(getattr(self, name), f"{what}: {name}", low, high))
-        for name in ("joints", "commands"):
-            checks.put(self, name, checks.names(getattr(self, name), f"{what}: {name}"))
-        checks.one_of(self.provenance, f"{what}: provenance", PROVENANCES)
-        checks.one_of(self.standing, f"{what}: standing", STANDING)
-        checks.put(self, "scale", checks.columns(self.scale, f"{what}: scale", self.dim))
-        checks.put(self, "phases", checks.numbers(self.phases, f"{what}: phases"))
-        if self.clip is not None:
-            checks.put(self, "clip", checks.bounds(self.clip, f"{what}: clip", self.dim))
-        expected = SIZES.get(self.kind)
-        if self.kind in CLOCKS:
-            expected = CLOCKS[self.kind] * len(self.phases)
-            if self.frequency is None:
-                raise BadInput(f"{what}: a clock needs its frequency [Hz]")
-            checks.put(self, "frequency", checks.number(self.frequency, f"{what}: frequency", low=0.0))
-        elif self.joints:
-            expected = len(self.joints)
-        elif self.commands:
-            expected = len(self.commands)
-        if expected is not None and self.dim != expected:
-            raise BadInput(f"{what}: {self.kind} has {expected} columns, not {self.dim}")
-
-    @property
-    def width(self) -> int:
-        """Columns in the observation, history and all."""
-        return self.dim * self.history
-
-
-@dataclass(frozen=True)
-class Observation:
-    """The order of the numbers that go in."""
-
-    terms: tuple[Term, ...] = ()
-    major: str = "term"
-    """ "term": each term with all its frames; "frame": neighbours with the same history go frame by frame."""
-    order: str = "oldest_first"
-    warmup: str = "repeat"
-    """What the history holds after a reset: the first frame again, or zeros."""
-    last_action: str = "raw"
-    """What "last_action" shows: the network's output, clipped, or "processed" (also scaled and offset)."""
-
-    def __post_init__(self) -> None:
-        checks.put(self, "terms", checks.parts(self.terms, "observation.terms", Term))
-        checks.one_of(self.major, "observation.major", ("term", "frame"))
-        checks.one_of(self.order, "observation.order", ("oldest_first", "newest_first"))
-        checks.one_of(self.warmup, "observation.warmup", ("repeat", "zeros"))
-        checks.one_of(self.last_action, "observation.last_action", ("raw", "clipped", "processed"))
-        checks.names([t.name for t in self.terms], "observation.terms")
-        if self.width > MOST_NUMBERS:
-            raise BadInput(f"observation: {self.width} numbers, but at most {MOST_NUMBERS} are taken; shorten the history")
-        kept = max((t.history + t.lag for t in self.terms), default=0) * sum(t.dim for t in self.terms)
-        if kept > MOST_KEPT:
-            raise BadInput(f"observation: a history of {kept} numbers, but at most {MOST_KEPT} are kept; shorten it")
-
-    @property
-    def width(self) -> int:
-        return sum(t.width for t in self.terms)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """An open-loop gait that the action is added to: what is added to each driven joint's target over one cycle.
-
-    A robot is `time * frequency` cycles into it, by the time since its reset. Row i of r belongs to i / r of a cycle, between
-    rows it is linear, and the last row leads to the first. While every command is zero nothing is added.
-    """
-
-    frequency: float
-    """[Hz]"""
-    table: tuple[tuple[float, ...], ...]
-    """In the action's unit. Shape: (rows, driven joints)."""
-    commands: tuple[str, ...] = ()
-    """Those that are zero when the robot stands; all unless given."""
-    wake: float | None = None
-    """Base speed above which a robot that is asked to stand steps in place (see `Gait`); never unless given [m/s]."""
-
-    def __post_init__(self) -> None:
-        checks.put(self, "frequency", checks.number(self.frequency, "action.reference.frequency", low=0.0))
-        if self.wake is not None:
-            checks.put(self, "wake", checks.number(self.wake, "action.reference.wake", low=0.0))
-        checks.put(self, "table", checks.rows(self.table, "action.reference.table", MOST_ROWS))
-        checks.put(self, "commands", checks.names(self.commands, "action.reference.commands"))
-
-
-@dataclass(frozen=True)
-class Action:
-    """What the numbers that come out mean: `offset + scale * clip(action)` for each driven joint, and a gait on top."""
-
-    kind: str = "position"
-    """ "position" [rad or m], "velocity" [rad/s or m/s] or "torque" [N m or N]."""
-    joints: tuple[str, ...] = ()
-    scale: Numbers | None = None
-    offset: Numbers | None = None
-    clip: tuple[Numbers, Numbers] | None = None
-    """Lowest and highest, of the network's output."""
-    filter: float | None = None
-    """Share of a new target that is taken each period, where targets are smoothed; 1 takes all of it."""
-    reference: Reference | None = None
-    """What is added to the targets, where the action is a residual on a gait."""
-
-    def __post_init__(self) -> None:
-        checks.one_of(self.kind, "action.kind", ACTION_KINDS)
-        checks.put(self, "joints", checks.names(self.joints, "action.joints"))
-        for name in ("scale", "offset"):
-            if (value := getattr(self, name)) is not None:
-                checks.put(self, name, checks.columns(value, f"action.{name}", len(self.joints)))
-        if self.clip is not None:
-            checks.put(self, "clip", checks.bounds(self.clip, "action.clip", len(self.joints)))
-        if self.filter is not None:
-            checks.put(self, "filter", checks.number(self.filter, "action.filter", 0.0, 1.0))
-        if self.reference is not None:
-            checks.parts([self.reference], "action.reference", Reference)
-            if (columns := len(self.reference.table[0])) != len(self.joints):
-                raise BadInput(f"action.reference.table: {columns} columns for {len(self.joints)} driven joints")
-
-
-@dataclass(frozen=True)
-class Joints:
-    """The robot's joints as the policy was trained with them; readings and targets follow this order."""
-
-    names: tuple[str, ...]
-    default_pos: tuple[float, ...] | None = None
-    kp: tuple[float, ...] | None = None
-    kd: tuple[float, ...] | None = None
-    effort_limit: tuple[float | None, ...] | None = None
-    velocity_limit: tuple[float | None, ...] | None = None
-    armature: tuple[float, ...] | None = None
-    limits: tuple[tuple[float, float] | None, ...] | None = None
-    """Lowest and highest position of each joint, None for a joint without."""
-    gain_unit: str = "Nm"
-    """What the gains put out for each rad and rad/s: a torque ("Nm"), or the share of its supply ("duty")."""
-
-    def __post_init__(self) -> None:
-        checks.put(self, "names", checks.names(self.names, "joints.names"))
-        if not self.names:
-            raise BadInput("joints.names: a policy needs at least one joint")
-        checks.one_of(self.gain_unit, "joints.gain_unit", GAIN_UNITS)
-        for name in ("default_pos", "kp", "kd", "effort_limit", "velocity_limit", "armature", "limits"):
-            if (value := getattr(self, name)) is None:
-                continue
-            what = f"joints.{name}"
-            entries = checks.listed(value, what)
-            if len(entries) != len(self.names):
-                raise BadInput(f"{what}: {len(entries)} values for {len(self.names)} joints")
-            low = -math.inf if name == "default_pos" else 0.0
-            found: list[Any] = []
-            for joint, entry in zip(self.names, entries, strict=True):
-                if entry is None and name in ("effort_limit", "velocity_limit", "limits"):
-                    found.append(None)
-                elif name == "limits":
-                    found.append(checks.bounds(entry, f"{what} of {joint}", 1))
-                else:
-                    found.append(checks.number(entry, f"{what} of {joint}", low))
-            checks.put(self, name, tuple(found))
-
-
-@dataclass(frozen=True)
-class Timing:
-    control_dt: float | None = None
-    """The period of the policy [s]."""
-    sim_dt: float | None = None
-    decimation: int | None = None
-    delay_range: tuple[float, float] | None = None
-    """Delay from reading to command that the policy was trained with [s]."""
-
-    def __post_init__(self) -> None:
-        for name in ("control_dt", "sim_dt"):
-            if (value := getattr(self, name)) is not None:
-                checks.put(self, name, checks.number(value, f"timing.{name}", low=1e-6, high=10.0))
-        if self.decimation is not None:
-            checks.put(self, "decimation", checks.whole(self.decimation, "timing.decimation", 1, 1_000_000))
-        if self.delay_range is not None:
-            low, high = checks.bounds(self.delay_range, "timing.delay_range", 1)
-            checks.put(self, "delay_range", (checks.number(low, "timing.delay_range", low=0.0), high))
-        if self.control_dt and self.sim_dt and self.decimation:
-            product = self.sim_dt * self.decimation
-            if abs(product - self.control_dt) > 1e-6 * self.control_dt:
-                raise BadInput(
-                    f"timing: {self.decimation} steps of {self.sim_dt:g} s make {product:g} s, "
-                    f"but control_dt is {self.control_dt:g} s"
-                )
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the policy comes from."""
-
-    framework: str = ""
-    version: str = ""
-    run: str = ""
-    sha256: str = ""
-    """Of the file that was read, where it was another framework's."""
-
-    def __post_init__(self) -> None:
-        checks.texts(self, "source", "framework", "version", "run", "sha256")
-
-
-@dataclass(frozen=True)
-class RobotIdentity:
-    """Which robot the policy is for."""
-
-    name: str = ""
-    model_sha256: str = ""
-    mass: float | None = None
-    """[kg]"""
-
-    def __post_init__(self) -> None:
-        checks.texts(self, "robot", "name", "model_sha256")
-        if self.mass is not None:
-            checks.put(self, "mass", checks.number(self.mass, "robot.mass", low=0.0))
-
-
-@dataclass(frozen=True)
-class Conventions:
-    quaternion: str = "wxyz"
-    """Order in which a term of kind "quat" is shown; readings are always w first."""
-    imu_frame: str | None = None
-    """The site or link that gyro and gravity are given in."""
-    gravity: tuple[float, ...] = (0.0, 0.0, -1.0)
-    """What the gravity term shows on an upright robot."""
-
-    def __post_init__(self) -> None:
-        checks.one_of(self.quaternion, "conventions.quaternion", ("wxyz", "xyzw"))
-        if self.imu_frame is not None:
-            checks.texts(self, "conventions", "imu_frame")
-        checks.put(self, "gravity", checks.numbers(self.gravity, "conventions.gravity"))
-        if self.gravity not in ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0)):
-            raise BadInput(f"conventions.gravity: (0, 0, -1) or (0, 0, 1) on an upright robot, not {self.gravity}")
-
-
-@dataclass(frozen=True)
-class Recurrent:
-    """The network's memory: inputs and outputs of shape (layers, n, hidden), in pairs."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    reset: str = "zeros"
-
-    def __post_init__(self) -> None:
-        for name in ("inputs", "outputs"):
-            checks.put(self, name, checks.names(getattr(self, name), f"recurrent.{name}"))
-        checks.one_of(self.reset, "recurrent.reset", ("zeros",))
-        if not self.inputs or len(self.inputs) != len(self.outputs):
-            raise BadInput(f"recurrent: {len(self.inputs)} inputs and {len(self.outputs)} outputs do not make pairs")
+def _ranges(value: Any, what: str) -> dict[str, tuple[float, float] | None]:
+    names(mapping(value, what), what)
+    return {n: None if r is None else bounds(r, f"{what} {n!r}") for n, r in value.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
 class Contract:
     """All that a runtime must know. What is not known is None and listed by `unknown`; nothing is guessed."""
 
-    joints: Joints
-    action: Action
-    observation: Observation = field(default_factory=Observation)
-    timing: Timing = field(default_factory=Timing)
-    source: Source = field(default_factory=Source)
-    robot: RobotIdentity = field(default_factory=RobotIdentity)
-    conventions: Conventions = field(default_factory=Conventions)
-    normalizer: str = "none"
+    joints: Joints = checked(part_of, kind=Joints)
+    action: Action = checked(part_of, kind=Action)
+    observation: Observation = checked(part_of, factory=Observation, kind=Observation)
+    timing: Timing = checked(part_of, factory=Timing, kind=Timing)
+    source: Source = checked(part_of, factory=Source, kind=Source)
+    robot: RobotIdentity = checked(part_of, factory=RobotIdentity, kind=RobotIdentity)
+    conventions: Conventions = checked(part_of, factory=Conventions, kind=Conventions)
+    normalizer: str = checked(one_of, "none", valid=("baked", "none"))
     """ "baked" where the network scales its inputs itself by what it saw in training."""
-    recurrent: Recurrent | None = None
-    commands: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
+    recurrent: Recurrent | None = checked(part_of, None, kind=Recurrent)
+    commands: Mapping[str, tuple[float, float] | None] = checked(_ranges, factory=dict)
     """The columns of the command in their order, and the range that each was trained with."""
 
     def __post_init__(self) -> None:
-        checks.one_of(self.normalizer, "normalizer", ("baked", "none"))
-        if not isinstance(self.commands, Mapping):
-            raise BadInput("commands: a table of name and range was expected")
-        checks.names(self.commands, "commands")
-        ranges = {n: None if r is None else checks.bounds(r, f"commands {n!r}", 1) for n, r in self.commands.items()}
-        checks.put(self, "commands", ranges)
+        check_fields(self)
         for joint in self.action.joints:
             if joint not in self.joints.names:
                 raise unknown("joint in action.joints", joint, self.joints.names)
@@ -413,36 +121,17 @@ class Contract:
 
 def parse_contract(text: str | bytes | Mapping[str, Any]) -> Contract:
     """The contract that a text or a parsed table holds; text from elsewhere is not trusted."""
-    table = text
+    table: Any = text
     if isinstance(text, str | bytes):
         try:
             table = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise BadInput(f"the contract is not JSON ({str(error)[:80]})") from None
-    table = dict(_table(table, "the contract"))
+    table = dict(mapping(table, "the contract"))
     if table.pop("version", None) != VERSION:
         raise BadInput(f"the contract is not of version {VERSION}, which this gapless reads; it was written by another version")
-    parts = {
-        "joints": Joints,
-        "action": Action,
-        "timing": Timing,
-        "source": Source,
-        "robot": RobotIdentity,
-        "conventions": Conventions,
-    }
-    action = table.get("action")
-    if isinstance(action, Mapping) and action.get("reference") is not None:
-        table["action"] = {**action, "reference": _built(Reference, action["reference"], "action.reference")}
-    for name, kind in parts.items():
-        table[name] = _built(kind, table.get(name), name)
-    if table.get("recurrent") is not None:
-        table["recurrent"] = _built(Recurrent, table["recurrent"], "recurrent")
-    observation = dict(_table(table.get("observation"), "observation"))
-    terms = checks.listed(observation.get("terms"), "observation.terms")
-    observation["terms"] = [_built(Term, t, f"observation.terms[{i}]") for i, t in enumerate(terms[: checks.MOST_NAMES + 1])]
-    table["observation"] = _built(Observation, observation, "observation")
-    built: Contract = _built(Contract, table, "the contract")
-    return built
+    contract: Contract = part_of(table, "the contract", Contract)
+    return contract
 
 
 def readable(value: Any, indent: str = "") -> str:
@@ -461,21 +150,3 @@ def columns_of(names: tuple[str, ...], among: tuple[str, ...]) -> slice | NDArra
     if not names or names == among:
         return slice(None)
     return np.array([among.index(n) for n in names])
-
-
-def _table(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise BadInput(f"{what}: " + ("is missing in the contract" if value is None else "a table was expected"))
-    return value
-
-
-def _built(kind: Any, value: Any, what: str) -> Any:
-    known = [f.name for f in fields(kind)]
-    table = _table(value, what)
-    for name in table:
-        if name not in known:
-            raise unknown(f"entry of {what}", str(name), known)
-    try:
-        return kind(**table)
-    except TypeError as error:  # an entry without which there is none of its kind
-        raise BadInput(f"{what}: {error.args[0].split('() ')[-1]}") from None

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import BadInput
-from gapless.policy.contract import Contract, Recurrent
+from gapless.policy.contract import Contract
+from gapless.policy.parts import Recurrent
 
 if TYPE_CHECKING:
     import torch

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless import files as disk
 from gapless.errors import BadInput
+from gapless.plain import read_json
 from gapless.policy.contract import Contract, parse_contract, readable
 from gapless.policy.export import KEY, with_contract
 from gapless.policy.network import Policy
@@ -75,8 +76,12 @@ def load_policy(folder: str | Path) -> Policy:
             raise BadInput(f"{folder}: has no {name}; a policy folder holds {', '.join(LIMITS)}")
         if (size := disk.regular(path).stat().st_size) > limit:
             raise BadInput(f"{path}: {size} bytes, but at most {limit} are read")
+    table = read_json(folder / CONTRACT, LIMITS[CONTRACT])
+    files = table.pop("files", None)
+    if not isinstance(files, dict):
+        raise BadInput(f"{folder / CONTRACT}: has no hashes of the other files; save the policy again")
     try:
-        contract, files = _sidecar(disk.text(folder / CONTRACT, LIMITS[CONTRACT]))
+        contract = parse_contract(table)
     except BadInput as error:
         raise BadInput(f"{folder / CONTRACT}: {error}") from None
     model = (folder / NETWORK).read_bytes()
@@ -93,17 +98,6 @@ def load_policy(folder: str | Path) -> Policy:
     except BadInput as error:
         raise BadInput(f"{folder / NETWORK}: {error}") from None
     return policy
-
-
-def _sidecar(text: str) -> tuple[Contract, dict[str, str]]:
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not JSON ({disk.reason(error)})") from None
-    files = table.pop("files", None) if isinstance(table, dict) else None
-    if not isinstance(files, dict):
-        raise BadInput("has no hashes of the other files; save the policy again")
-    return parse_contract(table), files
 
 
 def _golden(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

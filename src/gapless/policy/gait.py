@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.policy.contract import CLOCKS, Contract, Reference, Term, columns_of
+from gapless.policy.contract import Contract, columns_of
+from gapless.policy.parts import CLOCKS, Reference, Term
 
 SMOOTH = 0.1
 """Time constant of the low-pass on the base velocity, whose estimate from the legs is noisy [s]."""

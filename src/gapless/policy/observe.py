@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
+from gapless.checks import Numbers
 from gapless.errors import BadInput, unknown
 from gapless.policy import act
-from gapless.policy.checks import Numbers
-from gapless.policy.contract import CLOCKS, Contract, Term, columns_of
+from gapless.policy.contract import Contract, columns_of
 from gapless.policy.gait import Gait
+from gapless.policy.parts import CLOCKS, Term
 
 Frame = NDArray[np.float32]
 Readings = Mapping[str, NDArray]

@@ -1,6 +1,5 @@
 """LeRobot v3 datasets: parquet with `observation.state` and `action` at one frame rate, one log an episode."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from gapless.logs import parquet_claims
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
+from gapless.plain import read_json
 
 COLUMNS = {"observation.state": "q", "action": "q_cmd"}
 
@@ -117,11 +117,7 @@ def _numbers(path: Path, key: str, column: Any) -> np.ndarray:
 
 
 def _features(path: Path) -> dict[str, Any]:
-    try:
-        info = json.loads(disk.text(path, 16 << 20))
-    except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, BadInput) else BadInput(f"{path}: not JSON ({error})") from None
-    features = info.get("features") if isinstance(info, dict) else None
+    features = read_json(path, 16 << 20).get("features")
     return features if isinstance(features, dict) else {}
 
 
