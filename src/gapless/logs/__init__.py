@@ -10,36 +10,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gapless.errors import BadInput
-from gapless.logs.inspection import Facts, Report, inspect
+from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import clock_findings
-from gapless.logs.inspection.delay import Delay, delays
-from gapless.logs.inspection.delay import together as common_delay
 from gapless.logs.inspection.finding import ERROR
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping
 from gapless.logs.mapping import load as load_mapping
-from gapless.logs.page import plot
 
 __all__ = [
     "ERROR",
     "HELD",
     "UNITS",
-    "Delay",
-    "Facts",
+    "Inspection",
     "Log",
     "Mapping",
     "Provenance",
-    "Report",
     "Signal",
     "clock_findings",
-    "common_delay",
-    "delays",
     "find",
     "inspect",
     "joint_findings",
     "load_mapping",
-    "plot",
     "read",
     "read_all",
     "write",

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.robots.drives import Drive, base_joint, driven_joints, drives, is_position_servo
+from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, is_position_servo
 
 DEFAULT_CONTROL_DT = 0.02
 """Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
@@ -58,6 +58,15 @@ class RobotModel:
     def joint_table(self) -> tuple[Joint, ...]:
         """The driven joints with their ranges, gains, limits and friction, in the order of `joints`."""
         return tuple(_describe(self.model, joint, actuator) for joint, actuator in driven_joints(self.model).items())
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Of every hinge and slide joint, infinite where it has no limits [rad or m]."""
+        out = {}
+        for j in (j for j in range(self.model.njnt) if int(self.model.jnt_type[j]) in ONE_AXIS):
+            low, high = self.model.jnt_range[j].tolist() if self.model.jnt_limited[j] else (-np.inf, np.inf)
+            out[self.model.joint(j).name] = (low, high)
+        return out
 
     @cached_property
     def floating(self) -> bool:

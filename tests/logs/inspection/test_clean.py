@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gapless.logs import find, read
-from gapless.logs.inspection import INFO, Report, inspect
+from gapless.logs.inspection import INFO, Inspection, inspect
 from tests.logs.inspection.test_planted import SO101
 
 
-def codes(report: Report) -> set[str]:
+def codes(report: Inspection) -> set[str]:
     return {f.code for f in report.findings if f.severity != INFO}
 
 

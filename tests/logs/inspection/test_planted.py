@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 
 from gapless.logs import Log, read
-from gapless.logs.inspection import Facts, inspect
+from gapless.logs.inspection import inspect
+from gapless.logs.inspection.finding import Ranges
 
-SO101 = Facts(
-    ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper"),
-    {
-        "shoulder_pan": (-1.91986, 1.91986),
-        "shoulder_lift": (-1.74533, 1.74533),
-        "elbow_flex": (-1.69, 1.69),
-        "wrist_flex": (-1.65806, 1.65806),
-        "wrist_roll": (-2.74385, 2.74385),
-        "gripper": (-0.174533, 1.74533),
-    },
-)
+SO101 = {
+    "shoulder_pan": (-1.91986, 1.91986),
+    "shoulder_lift": (-1.74533, 1.74533),
+    "elbow_flex": (-1.69, 1.69),
+    "wrist_flex": (-1.65806, 1.65806),
+    "wrist_roll": (-2.74385, 2.74385),
+    "gripper": (-0.174533, 1.74533),
+}
 
 
 def changed(log: Log, name: str, change: Callable[[np.ndarray], np.ndarray | None], joint: str = "") -> Log:
@@ -180,7 +178,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[Log], Log]]] = {
 
 
 @pytest.fixture(scope="module")
-def originals(data: Path) -> dict[str, tuple[Log, Facts | None]]:
+def originals(data: Path) -> dict[str, tuple[Log, Ranges | None]]:
     go2 = read(data / "go2_inair" / "go2_inair.npz", "go2_inair")
     return {
         "go2": (go2, None),
@@ -191,7 +189,7 @@ def originals(data: Path) -> dict[str, tuple[Log, Facts | None]]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found(originals: dict[str, tuple[Log, Facts | None]], fault: str) -> None:
+def test_a_planted_fault_is_found(originals: dict[str, tuple[Log, Ranges | None]], fault: str) -> None:
     base, code, plant = FAULTS[fault]
     log, facts = originals[base]
     found = inspect(plant(log), facts).findings
@@ -201,12 +199,12 @@ def test_a_planted_fault_is_found(originals: dict[str, tuple[Log, Facts | None]]
 
 
 @pytest.mark.parametrize("base", ["go2", "imu", "so101", "pendulum"])
-def test_the_originals_are_quiet(originals: dict[str, tuple[Log, Facts | None]], base: str) -> None:
+def test_the_originals_are_quiet(originals: dict[str, tuple[Log, Ranges | None]], base: str) -> None:
     found = inspect(*originals[base]).findings
     assert [f.sentence for f in found if f.severity != "info"] == []
 
 
-def test_the_place_of_a_fault_is_told(originals: dict[str, tuple[Log, Facts | None]]) -> None:
+def test_the_place_of_a_fault_is_told(originals: dict[str, tuple[Log, Ranges | None]]) -> None:
     log, _ = originals["go2"]
     gap = next(f for f in inspect(FAULTS["half a second is lost"][2](log)).findings if f.code == "gap")
     assert gap.start == pytest.approx(6, abs=0.01) and gap.value == pytest.approx(0.5, abs=0.02)
@@ -216,7 +214,7 @@ def test_the_place_of_a_fault_is_told(originals: dict[str, tuple[Log, Facts | No
     assert swapped == ["FL_hip_joint", "FL_calf_joint"]
 
 
-def test_nearest_names_are_offered(originals: dict[str, tuple[Log, Facts | None]]) -> None:
+def test_nearest_names_are_offered(originals: dict[str, tuple[Log, Ranges | None]]) -> None:
     log, facts = originals["so101"]
     report = inspect(log.rename({"elbow_flex": "elbow_flexx"}), facts)
     assert report.errors == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.logs import Log
-from gapless.logs.inspection import Facts, inspect
+from gapless.logs.inspection import inspect
 from gapless.logs.inspection.delay import delays, together
 from gapless.twin import Twin
 from gapless.worlds import StandIn, record
@@ -24,8 +24,7 @@ def recorded(robot: str, latency: float, seed: int = 2) -> Log:
 @pytest.mark.parametrize("robot", ["bench", "arm", "quadruped"])
 def test_a_healthy_robot_is_found_healthy(robot):
     twin = Twin.load(robot, in_air=robot == "quadruped")
-    ranges = {d.name: tuple(twin.model.jnt_range[d.joint]) for d in twin.drives}
-    report = inspect(recorded(robot, 0.005), Facts(twin.joints, ranges))
+    report = inspect(recorded(robot, 0.005), twin.robot.ranges)
     assert not [f for f in report.findings if f.severity != "info"]
 
 

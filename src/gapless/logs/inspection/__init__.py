@@ -1,52 +1,156 @@
 """Inspection at the door: what is wrong with a log, in plain words, before anything is fitted to it.
 
-report = inspect(log)                    # or inspect(log, Facts(joint names, ranges)) to compare with a model
-for finding in report.findings: print(finding.severity, finding.sentence)
+found = inspect(log)                    # or inspect(log, load_robot("arm.xml").ranges) to compare with a model
+print(found)
+for finding in found.findings: print(finding.severity, finding.sentence)
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
 from gapless.logs.inspection.channel import channel_findings
 from gapless.logs.inspection.clock import clock_findings
-from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Facts, Finding
+from gapless.logs.inspection.delay import Delay, delays, together
+from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding, Ranges
 from gapless.logs.inspection.imu import imu_findings
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.inspection.slip import slip_findings
 from gapless.logs.log import Log
+from gapless.plain import NOT_SAVED
+from gapless.report import Plot, Result, Section, Table, Verdict, line
 
-__all__ = ["ERROR", "INFO", "WARNING", "Facts", "Finding", "Report", "inspect"]
+__all__ = ["ERROR", "INFO", "WARNING", "Finding", "Inspection", "inspect"]
+
+STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: "cyan"}
+COLOURS = ("#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")
+MEASURED = {"q_cmd": "q", "dq_cmd": "dq", "tau_cmd": "tau"}
+MOST_POINTS = 4000
+"""Points drawn of a channel: the lowest and highest of each stretch, so that no spike is lost."""
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Inspection(Result):
     """What was found: errors first, then warnings, then what is only worth knowing; and the real rate of every signal."""
 
+    NAME: ClassVar[str] = "inspection"
+
     source: str
-    findings: tuple[Finding, ...]
-    rates: dict[str, float]
-    """Hz by signal"""
     duration: float
-    """s"""
+    """[s]"""
+    rates: dict[str, float]
+    """Hz by signal."""
+    findings: tuple[Finding, ...]
+    delays: dict[str, Delay]
+    """Of each joint's command, where that was asked for."""
+    log: Log | None = field(default=None, metadata=NOT_SAVED)
+    """For plots; a loaded inspection has none."""
 
     @property
     def errors(self) -> int:
+        """How many findings are errors."""
         return sum(f.severity == ERROR for f in self.findings)
 
+    def json(self) -> dict[str, Any]:
+        return super().json() | {"errors": self.errors}
 
-def inspect(log: Log, facts: Facts | None = None) -> Report:
-    """Everything that looks wrong in a log. facts: the joints of the model it is meant for."""
+    @property
+    def title(self) -> str:
+        return f"Inspection of {self.source or 'a log'}"
+
+    def verdict(self) -> Verdict:
+        counts = {kind: sum(f.severity == kind for f in self.findings) for kind in (ERROR, WARNING)}
+        parts = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in counts.items() if n]
+        return Verdict(f"{' and '.join(parts) or 'nothing wrong was'} found.".capitalize(), good=not self.errors)
+
+    def sections(self) -> Iterator[Section]:
+        rows = [[f.severity, f.sentence] for f in self.findings]
+        yield Section("Findings", table=Table(("", ""), rows, words=2)) if rows else Section("Findings", "None.")
+        if self.delays:
+            yield Section("Delay of commands", list(self._late()))
+        for name, signal in self.log.signals.items() if self.log else ():
+            if name in MEASURED and MEASURED[name] in self.log:  # type: ignore[operator]
+                continue  # drawn with what was measured
+            legend = [(c, COLOURS[i % len(COLOURS)]) for i, c in enumerate(signal.columns)]
+            yield Section(f"{name} [{signal.unit}]", self._told(name), legend=legend, plots=[self._plot(name)], wide=True)
+
+    def __rich__(self) -> RenderableType:
+        by_rate: dict[str, list[str]] = {}
+        for name, rate in self.rates.items():
+            by_rate.setdefault(f"{rate:.1f} Hz", []).append(name)
+        rates = "; ".join(f"{', '.join(names)} at {rate}" for rate, names in by_rate.items())
+        lines = [Text.assemble((self.source or "the log", "bold"), f": {self.duration:.1f} s; {rates}")]
+        lines += [Text.assemble((f"  {f.severity:8}", STYLES[f.severity]), f" {f.sentence}") for f in self.findings]
+        lines += [Text(f"  delay    {sentence}") for sentence in self._late()]
+        lines += [] if self.findings else [Text("  nothing wrong was found")]
+        return Text("\n").join(lines)
+
+    def _late(self) -> Iterable[str]:
+        """How late each joint hears its command, in sentences."""
+        shared = together(self.delays) if len(self.delays) > 1 else None
+        named = {f"{j} hears its command": d for j, d in self.delays.items()}
+        named |= {"all joints together hear their commands": shared} if shared else {}
+        for who, d in named.items():
+            if d.determined:
+                yield f"{who} {1e3 * d.seconds:.1f} ms late (within {1e3 * d.uncertainty:.1f} ms)"
+        if unclear := [j for j, d in self.delays.items() if not d.determined]:
+            yield f"not determined by this log: {', '.join(unclear)}"
+
+    def _told(self, name: str) -> str:
+        pair = next((c for c, m in MEASURED.items() if m == name and self.log and c in self.log), None)
+        return f"Over time [s]{f'; dotted: {pair}' if pair else ''}; grey: where something was found."
+
+    def _plot(self, name: str) -> Plot:
+        """All columns of a signal, its command dotted over them, and findings as grey bands."""
+        assert self.log is not None
+        start, data = self.log.start, []
+        for signal in (s for s in self.log.signals.values() if name in (s.name, MEASURED.get(s.name))):
+            for i, column in enumerate(signal.columns):
+                x, y = _thinned(signal.time - start, signal.values[:, i])
+                dash = "solid" if signal.name == name else "dot"
+                data.append(line(x, y, COLOURS[i % len(COLOURS)], 1.2, dash, f"{signal.name} {column}"))
+        bands = [
+            {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "grey", "opacity": 0.2, "line": {"width": 0}}
+            | {"x0": f.start - start, "x1": max(f.end, f.start + 1e-3) - start}
+            for f in self.findings
+            if f.signal == name and f.start is not None and f.end is not None
+        ]
+        return Plot(name, data, {"shapes": bands}, height=220)
+
+
+def inspect(log: Log, model: Ranges | None = None, delay: bool = False) -> Inspection:
+    """Everything that looks wrong in a log.
+
+    Args:
+        log: what a robot recorded.
+        model: joints and ranges of the model that it is meant for (`RobotModel.ranges`), to compare with.
+        delay: whether to estimate how late each joint hears its command (about a second a joint).
+    """
     found = [Finding("note", INFO, note) for note in log.provenance.notes]
     with np.errstate(all="ignore"):
         for part in (
             clock_findings(log),
             channel_findings(log),
-            joint_findings(log, facts),
+            joint_findings(log, model),
             imu_findings(log),
             slip_findings(log),
         ):
             found += part
-    order = (ERROR, WARNING, INFO)
+    findings = tuple(sorted(found, key=lambda f: (ERROR, WARNING, INFO).index(f.severity)))
     rates = {name: log.rate(name) for name in log.signals}
-    return Report(log.provenance.source, tuple(sorted(found, key=lambda f: order.index(f.severity))), rates, log.duration)
+    return Inspection(log.provenance.source, log.duration, rates, findings, delays(log) if delay else {}, log)
+
+
+def _thinned(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if len(values) <= MOST_POINTS:
+        return time, values
+    width = 2 * len(values) // MOST_POINTS
+    blocks = np.nan_to_num(values[: len(values) // width * width]).reshape(-1, width)
+    ends = np.sort(np.column_stack([blocks.argmin(1), blocks.argmax(1)]), axis=1) + np.arange(len(blocks))[:, None] * width
+    return time[ends.ravel()], values[ends.ravel()]

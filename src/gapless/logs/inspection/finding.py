@@ -1,9 +1,11 @@
 """Finding: one thing that is wrong (or worth knowing) about a log, in a sentence, with its place and its figure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 INFO, WARNING, ERROR = "info", "warning", "error"
+Ranges = Mapping[str, tuple[float, float]]
+"""The joints of a model and their ranges, infinite where they have none [rad or m]."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,3 @@ class Finding:
     value: float | None = None
     """The figure behind it, in `unit`."""
     unit: str = ""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a model says about its joints: names, and ranges in rad (or m) where they are limited."""
-
-    joints: tuple[str, ...]
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)

@@ -2,11 +2,11 @@
 
 import difflib
 from collections.abc import Iterator
-from math import pi
+from math import inf, pi
 
 import numpy as np
 
-from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Facts, Finding
+from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding, Ranges
 from gapless.logs.log import Log
 
 DEGREES = 180 / pi
@@ -22,30 +22,30 @@ BETTER = 0.4
 """Another reading of a channel must leave less than this share of the error."""
 
 
-def joint_findings(log: Log, facts: Facts | None) -> Iterator[Finding]:
+def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
     if "q" not in log or not any(c in log for c in ("q_cmd", "tau_cmd", "dq_cmd")):
         missing = "measured positions (q)" if "q" not in log else "commands (q_cmd, dq_cmd or tau_cmd)"
         yield Finding(
             "no_command" if "q" in log else "no_position", WARNING, f"there are no {missing}: this log cannot be replayed"
         )
-    if facts is not None:
-        yield from _names(log, facts)
+    if model is not None:
+        yield from _names(log, list(model))
     told = set()
     for finding in (*_against_command(log), *_against_speed(log)):
         told.add((finding.signal, finding.joint))
         yield finding
-    yield from _ranges(log, facts, {j for _, j in told})
+    yield from _ranges(log, model or {}, {j for _, j in told})
     yield from _torques(log)
 
 
-def _names(log: Log, facts: Facts) -> Iterator[Finding]:
+def _names(log: Log, joints: list[str]) -> Iterator[Finding]:
     for joint in log.joints:
-        if joint not in facts.joints:
-            near = difflib.get_close_matches(joint, facts.joints, n=2, cutoff=0.4)
-            hint = " or ".join(near) if near else ", ".join(facts.joints[:12])
+        if joint not in joints:
+            near = difflib.get_close_matches(joint, joints, n=2, cutoff=0.4)
+            hint = " or ".join(near) if near else ", ".join(joints[:12])
             yield Finding("unknown_joint", ERROR, f"the model has no joint {joint}; nearest: {hint}", joint=joint)
-    absent = [j for j in facts.joints if j not in log.joints]
-    if absent and len(absent) < len(facts.joints):
+    absent = [j for j in joints if j not in log.joints]
+    if absent and len(absent) < len(joints):
         yield Finding("absent_joint", INFO, f"the log says nothing about {', '.join(absent)} of the model")
 
 
@@ -157,7 +157,7 @@ def _smoothed(values: np.ndarray) -> np.ndarray:
     return np.convolve(values, kernel / kernel.sum(), mode="valid")
 
 
-def _ranges(log: Log, facts: Facts | None, told: set[str]) -> Iterator[Finding]:
+def _ranges(log: Log, model: Ranges, told: set[str]) -> Iterator[Finding]:
     for name in ("q", "q_cmd"):
         if name not in log:
             continue
@@ -166,9 +166,9 @@ def _ranges(log: Log, facts: Facts | None, told: set[str]) -> Iterator[Finding]:
             if len(values) == 0 or joint in told:
                 continue
             low, high = float(values.min()), float(values.max())
-            limits = facts.ranges.get(joint) if facts is not None else None
+            limits = model.get(joint, (-inf, inf))
             furthest = max(abs(low), abs(high))
-            if limits is None:
+            if limits == (-inf, inf):
                 commanded = "q_cmd" in log and joint in log["q_cmd"].columns
                 if furthest > WHOLE and commanded and np.nanmax(np.abs(log["q_cmd"].column(joint))) > WHOLE:
                     yield _degrees(name, joint, f"it reaches {furthest:.0f}, which would be {furthest / 2 / pi:.0f} turns")
