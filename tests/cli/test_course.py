@@ -1,15 +1,11 @@
 """`gapless course`: figures and a page, and what is refused."""
 
 import json
-import re
 
-import numpy as np
 import pytest
 
-import gapless.learn
 from gapless.cli import main
-from gapless.cli.course import _page
-from gapless.learn import CourseResult, run_course
+from gapless.learn import run_course
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +20,20 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short_course(monkeypatch):
-    run = run_course
-    monkeypatch.setattr(gapless.learn, "run_course", lambda *args, **kw: run(*args, seconds=1.5, **kw))
+    monkeypatch.setattr("gapless.learn.course.run", lambda *args, **kw: run_course(*args, seconds=1.5, **kw))
 
 
 def test_figures_are_printed_and_drawn(policy, tmp_path, capsys):
     page = tmp_path / "course.html"
     main(["course", str(policy), "--robot", "quadruped", "--draws", "1", "--threads", "1", "--out", str(page)])
-    said = capsys.readouterr().err
-    assert "velocity error" in said
+    assert "velocity error" in capsys.readouterr().out
     assert "vx +1.0, vy -0.3, yaw_rate +0.8" in page.read_text()
     main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
-    figures = json.loads(capsys.readouterr().out)
+    figures = json.loads(capsys.readouterr().out)["figures"]
     assert figures["runs"] == 36
     assert {"falls", "velocity_error", "yaw_error", "cost_of_transport", "torque_margin", "roughness"} <= figures.keys()
     main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
-    assert json.loads(capsys.readouterr().out) == figures  # the same robots each time
+    assert json.loads(capsys.readouterr().out)["figures"] == figures  # the same robots each time
 
 
 def test_a_policy_is_judged_on_terrain_and_falls_are_shown_by_its_hardness(policy, tmp_path, capsys):
@@ -50,7 +44,7 @@ def test_a_policy_is_judged_on_terrain_and_falls_are_shown_by_its_hardness(polic
     figures = []
     for options in (["--terrain", "steps"], ["--terrain", "flat"], []):
         main(["course", str(policy), *options, "--draws", "1", "--threads", "1", "--json"])
-        figures.append(json.loads(capsys.readouterr().out))
+        figures.append(json.loads(capsys.readouterr().out)["figures"])
     assert figures[0] != figures[1] == figures[2]
 
 
@@ -74,13 +68,3 @@ def test_a_folder_without_a_policy_is_refused(tmp_path, capsys):
         main(["course", str(tmp_path)])
     assert stop.value.code == 2
     assert "has no policy.onnx" in capsys.readouterr().err
-
-
-def test_runs_that_fell_at_once_do_not_make_an_error_look_smaller(tmp_path):
-    command, fell = np.array([[1.0, 0.3, 0.8]] * 2 + [[0.0, 0.0, 0.0]]), np.array([True, False, True])
-    error, zero = np.array([np.nan, 1.044, np.nan]), np.zeros(3)
-    columns = ("vx", "vy", "yaw_rate")
-    result = CourseResult(command, columns, fell, ~fell, error, error, zero, zero, zero, zero, zero, np.zeros((3, 0)), zero)
-    _page(tmp_path / "page.html", "walk", result)
-    rows = re.findall(r"vx [^<]*</td>(.*?)</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
-    assert [re.findall(r">([^<]+)</td>", row) for row in rows] == [["100%", "all fell", "all fell"], ["50%", "1.044", "1.044"]]

@@ -4,13 +4,16 @@ A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
 
-from gapless.learn.clip import film_course
 from gapless.learn.course import DRAWS as COURSE_DRAWS
-from gapless.learn.course import Result as CourseResult
 from gapless.learn.course import run as run_course
+from gapless.learn.course_result import CourseResult
+from gapless.learn.dashboard import dashboard
+from gapless.learn.dashboard import line as dashboard_line
 from gapless.learn.environment import Environment, build_contract
 from gapless.learn.ground import on_terrain
+from gapless.learn.judge import Entrant, enter
 from gapless.learn.mirror import Mirror
+from gapless.learn.plan import plan_run
 from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import News, Run, load_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings
@@ -20,6 +23,7 @@ from gapless.learn.tasks import task_of
 __all__ = [
     "COURSE_DRAWS",
     "CourseResult",
+    "Entrant",
     "Environment",
     "Episode",
     "GymEnvironment",
@@ -31,11 +35,14 @@ __all__ = [
     "Run",
     "box_belief",
     "build_contract",
+    "dashboard",
+    "dashboard_line",
     "draw_from",
-    "film_course",
+    "enter",
     "joint_terms",
     "load_run",
     "on_terrain",
+    "plan_run",
     "ppo_settings",
     "run_course",
     "task_of",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
+from gapless.learn.course_result import CourseResult
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, Task
@@ -39,58 +40,6 @@ RUNS = 36
 """Commands of tasks that have no grid of them."""
 HOLD = 2.0
 """At the end of a run success must last this long, nine tenths of it [s]."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a policy did. Shape of each array: (runs,)."""
-
-    command: Array
-    """Shape: (runs, columns)."""
-    columns: tuple[str, ...]
-    fell: NDArray[np.bool_]
-    success: NDArray[np.bool_]
-    """For a task that can say so; else that the robot did not fall."""
-    velocity_error: Array
-    """Mean length of the error in velocity over the ground, gait and all, until a fall [m/s]; NaN for robots without legs."""
-    yaw_error: Array
-    """[rad/s]"""
-    cost_of_transport: Array
-    """Positive mechanical power over weight and speed; NaN while told to stand."""
-    torque_margin: Array
-    """Share of the torque limit that was never used, of the joint that had the least."""
-    speed: Array
-    """Of the fastest joint [rad/s]."""
-    speed_margin: Array
-    """Share of the joints' velocity limits that was never used, of the joint that had the least; NaN where none is known."""
-    roughness: Array
-    """Root mean square of the change of an action in a period, in units of the target [rad]."""
-    parameters: Array
-    """What each robot was. Shape: (runs, parameters)."""
-    hardness: Array
-    """Of the ground where it started, 0 to 1; 0 on a floor."""
-
-    def summary(self) -> dict[str, float]:
-        """The figures of the whole course."""
-
-        def mean(values: Array) -> float:
-            return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
-
-        figures = {
-            "runs": float(len(self.fell)),
-            "falls": float(self.fell.mean()),
-            "success": float(self.success.mean()),
-            "velocity_error": mean(self.velocity_error),
-            "yaw_error": mean(self.yaw_error),
-            "cost_of_transport": float(np.nanmedian(self.cost_of_transport))
-            if np.isfinite(self.cost_of_transport).any()
-            else np.nan,
-            "torque_margin": float(self.torque_margin.min()),
-            "joint_speed": float(self.speed.max()),
-            "speed_margin": float(self.speed_margin.min()),
-            "roughness": mean(self.roughness),
-        }
-        return {k: v for k, v in figures.items() if np.isfinite(v)}
 
 
 @dataclass(frozen=True)
@@ -135,7 +84,7 @@ def run(
     contract: Contract | None = None,
     reset: Forget = lambda which: None,
     watch: Callable[[Environment], None] = lambda environment: None,
-) -> Result:
+) -> CourseResult:
     """Let a policy run the course; a robot that falls stays out.
 
     Args:
@@ -218,14 +167,14 @@ class _Tally:
             sums["power"] += alive * np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
             sums["distance"] += alive * np.hypot(*scene.velocity[:, :2].T)
 
-    def result(self, asked: Array, parameters: Array, hardness: Array) -> Result:
+    def result(self, asked: Array, parameters: Array, hardness: Array) -> CourseResult:
         scene, sums, columns = self._environment.scene, self._sums, tuple(self._task.commands)
         walks = columns == tuple(QUADRUPED)
         count = np.where((sums["count"] > 0) & walks, sums["count"], np.nan)
         held = sums["held"] * scene.dt / HOLD > 0.9 if self._success is not None else True
         moving = (np.hypot(asked[:, 0], asked[:, 1]) > 0.1) & (sums["distance"] > 0) if walks else np.zeros(len(asked), bool)
         weight = scene.mass * 9.81 * np.where(moving, sums["distance"], np.nan)
-        return Result(
+        return CourseResult(
             asked,
             columns,
             self._fell,
@@ -237,8 +186,8 @@ class _Tally:
             self._speed,
             self._speed_margin,
             np.sqrt(sums["rough"] / np.maximum(sums["lived"], 1)),
-            parameters,
             hardness,
+            parameters=parameters,
         )
 
 

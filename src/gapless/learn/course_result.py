@@ -1,0 +1,131 @@
+"""How a policy did on the course: figures of every run, as a result that prints itself and makes its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from rich.console import RenderableType
+
+from gapless.arrays import Array, Bools
+from gapless.plain import NOT_SAVED
+from gapless.report import BLUE, RED, Cell, Plot, Result, Section, Table, Verdict, dots, in_terminal
+
+FIGURES = {
+    "runs": ("runs", "{:.0f}"),
+    "falls": ("falls", "{:.1%}"),
+    "success": ("success", "{:.1%}"),
+    "velocity_error": ("velocity error", "{:.3f} m/s"),
+    "yaw_error": ("yaw rate error", "{:.3f} rad/s"),
+    "cost_of_transport": ("cost of transport", "{:.2f}"),
+    "torque_margin": ("least torque margin", "{:.0%}"),
+    "joint_speed": ("fastest joint", "{:.1f} rad/s"),
+    "speed_margin": ("least margin of joint speed", "{:.0%}"),
+    "roughness": ("change of a target in a period", "{:.3f} rad"),
+}
+GOOD = 0.95  # share of runs that succeed
+
+
+@dataclass(frozen=True, repr=False)
+class CourseResult(Result):
+    """How a policy did. Shape of each array: (runs,)."""
+
+    NAME: ClassVar[str] = "course"
+
+    command: Array
+    """Shape: (runs, columns)."""
+    columns: tuple[str, ...]
+    fell: Bools
+    success: Bools
+    """For a task that can say so; else that the robot did not fall."""
+    velocity_error: Array
+    """Mean length of the error in velocity over the ground, gait and all, until a fall [m/s]; NaN for robots without legs."""
+    yaw_error: Array
+    """[rad/s]"""
+    cost_of_transport: Array
+    """Positive mechanical power over weight and speed; NaN while told to stand."""
+    torque_margin: Array
+    """Share of the torque limit that was never used, of the joint that had the least."""
+    speed: Array
+    """Of the fastest joint [rad/s]."""
+    speed_margin: Array
+    """Share of the joints' velocity limits that was never used, of the joint that had the least; NaN where none is known."""
+    roughness: Array
+    """Root mean square of the change of an action in a period, in units of the target [rad]."""
+    hardness: Array
+    """Of the ground where it started, 0 to 1; 0 on a floor."""
+    policy: str = ""
+    """Where the policy comes from."""
+    parameters: Array = field(default_factory=lambda: np.zeros((0, 0)), metadata=NOT_SAVED)
+    """What each robot was. Shape: (runs, parameters)."""
+
+    def summary(self) -> dict[str, float]:
+        """The figures of the whole course."""
+
+        def over(average: Any, values: Array) -> float:
+            return float(average(values)) if np.isfinite(values).any() else np.nan
+
+        figures = {
+            "runs": float(len(self.fell)),
+            "falls": float(self.fell.mean()),
+            "success": float(self.success.mean()),
+            "velocity_error": over(np.nanmean, self.velocity_error),
+            "yaw_error": over(np.nanmean, self.yaw_error),
+            "cost_of_transport": over(np.nanmedian, self.cost_of_transport),
+            "torque_margin": float(self.torque_margin.min()),
+            "joint_speed": float(self.speed.max()),
+            "speed_margin": float(self.speed_margin.min()),
+            "roughness": over(np.nanmean, self.roughness),
+        }
+        return {k: v for k, v in figures.items() if np.isfinite(v)}
+
+    def json(self) -> dict[str, Any]:
+        return {"verdict": self.verdict().text, "figures": self.summary()} | super().json()
+
+    @property
+    def title(self) -> str:
+        return f"Course of {self.policy or 'a policy'}"
+
+    def verdict(self) -> Verdict:
+        share = float(self.success.mean())
+        return Verdict(f"{share:.1%} of {len(self.fell)} runs succeeded.", good=share >= GOOD)
+
+    def sections(self) -> Iterator[Section]:
+        yield self._figures()
+        if np.isfinite(self.velocity_error).any():
+            clouds = [
+                dots(self.velocity_error[runs], self.yaw_error[runs], colour, 7, 0.8)
+                for runs, colour in ((~self.fell, BLUE), (self.fell, RED))
+            ]
+            axes = {"xaxis": "velocity error [m/s]", "yaxis": "yaw rate error [rad/s]"}
+            layout = {axis: {"title": {"text": text}} for axis, text in axes.items()}
+            yield Section("Every run", plots=[Plot("each run; red ones fell", clouds, layout, 360)], wide=True)
+            yield Section("By command", table=Table(("command", "falls", *axes.values()), list(self._by_command())))
+        if self.hardness.any():
+            ends = np.linspace(0.0, 1.0, 5)
+            bands = [(low, high, (self.hardness >= low) & (self.hardness <= high)) for low, high in pairwise(ends)]
+            rows = [[f"{low:.2f} to {high:.2f}", f"{self.fell[runs].mean():.0%}"] for low, high, runs in bands if runs.any()]
+            yield Section("By hardness of the ground", table=Table(("0 flat, 1 hardest", "falls"), rows))
+
+    def glance(self) -> Iterable[RenderableType]:
+        return [in_terminal(self._figures())]
+
+    def _figures(self) -> Section:
+        rows = [[FIGURES[name][0], FIGURES[name][1].format(value)] for name, value in self.summary().items()]
+        return Section("Figures", table=Table(("", "value"), rows))
+
+    def _by_command(self) -> Iterator[list[str | Cell]]:
+        """Falls and mean errors of the runs at each command; none where all fell before errors count."""
+        for command in np.unique(self.command, axis=0):
+            runs = (self.command == command).all(axis=1)
+            words = ", ".join(f"{c} {v:+.1f}" for c, v in zip(self.columns, command, strict=True))
+            cells = [Cell(f"{self.fell[runs].mean():.0%}", float(self.fell[runs].mean()))]
+            for errors in (self.velocity_error[runs], self.yaw_error[runs]):
+                seen = errors[np.isfinite(errors)]
+                cells.append(
+                    Cell(f"{seen.mean():.3f}", min(2 * float(seen.mean()), 1.0)) if len(seen) else Cell("all fell", 1.0)
+                )
+            yield [words, *cells]
