@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gapless.identify import RUNGS, Fit, fit
-from gapless.twin import Friction, Twin
+from gapless.identify import Fit, fit
+from gapless.twin import Friction, Twin, quantities
 from gapless.worlds import StandIn, record
 from gapless.worlds import StandInSpec as Spec
 from gapless.worlds import build_standin as build
@@ -27,6 +27,7 @@ CHANGED = ("gains.kp/*", "friction.viscous/*", "friction.coulomb/*", "armature.i
 
 
 ROBOTS = ("bench", "bench", "bench", "arm", "quadruped")
+STRUCTURES = {rung for rung, names in quantities.rungs().items() if any(quantities.of(n).structure for n in names)}
 LACKING: dict[str, tuple[dict[str, Any], dict[str, float | str]]] = {
     "backlash": ({"backlash": {"width": 0.03}}, {}),
     "cable": ({}, {"disturbance.cable/*": 3.0}),
@@ -56,7 +57,7 @@ def one(seed: int, lacking: str = "") -> tuple[Fit, dict[str, float]]:
 def noticed(found: Fit) -> bool:
     """Whether a fit says that its model does not suffice, or that it needs a structure which the model lacks."""
     added = {r.name for r in found.ladder if r.added}
-    return any("does not suffice" in w for w in found.warnings) or bool(added & {r for r, _ in RUNGS[-3:]})
+    return any("does not suffice" in w for w in found.warnings) or bool(added & STRUCTURES)
 
 
 def covered(found: Fit, truth: dict[str, float]) -> dict[str, bool]:

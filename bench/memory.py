@@ -27,11 +27,11 @@ from gapless.twin import recipe_of, save_belief
 
 ROBOT = DATA / "double_pendulum" / "model" / "double_pendulum.xml"
 HIDDEN = {
-    "inertia.mass/*": ("x", 0.5, 2.0),
+    "inertia.mass": ("x", 0.5, 2.0),
     "inertia.payload": ("of mass", 0.0, 0.5),
-    "gains.kp/*": ("x", 0.5, 2.0),
-    "friction.coulomb/*": ("x", 0.2, 2.0),
-    "friction.viscous/*": ("x", 0.2, 20.0),
+    "gains.kp": ("x", 0.5, 2.0),
+    "friction.coulomb": ("x", 0.2, 2.0),
+    "friction.viscous": ("x", 0.2, 20.0),
     "latency.action": ("", 0.0, 0.04),
     "latency.observation": ("", 0.0, 0.04),
     "latency.jitter": ("", 0.0, 0.02),

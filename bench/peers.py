@@ -119,7 +119,8 @@ def ours(twin: Twin, log: Log, space: Space) -> Array:
     joints = [[problem(twin, name, data)] for name, data in zip(twin.joints, gathered, strict=True)]
     blocks = np.ones(int(gathered[0].block[-1]) + 1, dtype=bool)
     begin = [[np.zeros(len(p.space))] for [p] in joints]
-    values, _ = settle(twin, joints, ("viscous", "coulomb", "armature", "delay"), blocks, begin)  # each joint alone
+    quantities = ("friction.viscous", "friction.coulomb", "armature.inertia", "latency.action")
+    values, _ = settle(twin, joints, quantities, blocks, begin)  # each joint alone
     data = windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
     objective = Objective(data, space, values, typical(data, values))
     return np.asarray(objective.values(solve_windows(objective, iterations=2)[None])[0][at])

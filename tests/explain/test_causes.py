@@ -34,7 +34,7 @@ def test_a_gain_that_is_half_is_named_with_its_value(stiff: Explanation) -> None
     assert stiff.verdict == "explained" and first.name == "gains.kp"
     kp = first.parameters["gains.kp/servo"]
     assert kp.value == pytest.approx(kp.nominal / 2, rel=0.1)
-    assert kp.unit == "Nm/rad"
+    assert kp.unit == "N m/rad"
     assert first.low <= first.share <= first.high and first.share > 0.5
 
 

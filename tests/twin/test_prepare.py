@@ -7,8 +7,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import imu_of
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Backlash, Contact, Gains, Latency, Motor, Sensors
+from gapless.twin import Backlash, Contact, Gains, Latency, Motor, Sensors, Twin
 from gapless.worlds import Worlds, replay
 from tests.twin.models import INERTIA, one_world, run, twin_of, wheel
 

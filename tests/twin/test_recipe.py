@@ -5,9 +5,8 @@ import json
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Point, Twin, recipe
+from gapless.twin import DC, Backlash, Flex, Friction, Gains, Latency, Motor, Point, Table, Twin, recipe
 from gapless.twin.belief import save
-from gapless.twin.mechanisms import DC, Backlash, Flex, Friction, Gains, Latency, Motor, Table
 
 DRIVES = [Gains(kp={"*": 2.0}, kd={"*": 0.0}), Motor(dc=DC(0.5, 2.0, 12.0, voltage_control=True))]
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from gapless.errors import BadInput
 from gapless.robots import BUILT_IN, load_robot
-from gapless.twin import Box, Point, Twin, callback, within_tolerance
-from gapless.twin.mechanism import Bound
-from gapless.twin.mechanisms import (
+from gapless.twin import (
     DC,
     Backlash,
+    Box,
     Contact,
     Disturbance,
     Flex,
@@ -26,8 +25,13 @@ from gapless.twin.mechanisms import (
     Latency,
     Motor,
     Offset,
+    Point,
     Sensors,
+    Twin,
+    callback,
+    within_tolerance,
 )
+from gapless.twin.mechanism import Bound
 from gapless.twin.mechanisms.inertia import second_moments
 from gapless.twin.space import amount
 from gapless.worlds import Worlds

@@ -29,12 +29,7 @@ def contest_of(physics: Physics, rng: np.random.Generator, arenas: dict[str, Phy
     """Slopes at the nominal model and the floor; also the statistic `Fit.left` of twins within their tolerances."""
     free = list(variables(physics.twin))
     known = {v.name for v in free}
-    free += [
-        p
-        for a in arenas.values()
-        for p in a.twin.space.parameters
-        if p.name.startswith(("backlash.", "flex.")) and p.name not in known
-    ]
+    free += [p for a in arenas.values() for p in variables(a.twin) if p.name not in known]
     columns, floor = len(physics.columns), noise(physics)
     contest = Contest({"": physics, **arenas}, tuple(free), floor, np.zeros((0, len(free))))
     nominal = Fit((), np.zeros(len(free)), contest.errors([("", np.zeros(len(free)))])[0])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.explain.bounded_qp import boxed
 from gapless.explain.contest import Contest, Fit
+from gapless.twin import quantities
 
 GRID = (-3.0, -1.0, 1.0, 3.0)  # scaled starts
-FAR = {"gains.kp": (-9.0, -6.0), "gains.kd": (-6.0, 6.0)}  # scaled: -9 is a gain that is 40 times too high in the model
 SMALL = 0.3  # scaled: a start that the bounds have brought nearer to nominal than this is none
 RADII = (2.0, 0.5)  # scaled units: how far a cause may move in one step
 FINALISTS = 6  # causes that are fitted after the screening
@@ -142,7 +142,7 @@ def screened(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
     starts: list[tuple[Fit, Array]] = []
     for cause in rivals:
         mine = contest.causes[cause]
-        for g in (*FAR.get(cause, ()), *GRID):
+        for g in (*quantities.of(cause).far, *GRID):
             x = base.x.copy()
             x[mine] = np.clip(g, low[mine], high[mine])
             if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, o) for f, o in starts if f.causes[-1] == cause):

@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.explain.physics import Physics, limb_of, limbs
 from gapless.identify import colouring
-from gapless.twin import Parameter, Twin
+from gapless.twin import Parameter, Twin, quantities
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
 RARE = 0.05  # share of errors that single events may make
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
-UNSEEN = ("sensors.", "latency.drop")
-"""What moves no prediction, but for the read skew of a bus."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +68,7 @@ class Contest:
         """Each cause and its variables."""
         out: dict[str, list[int]] = {}
         for i, v in enumerate(self.variables):
-            cause = cause_of(v)
+            cause = quantities.cause(v.name)
             if cause is not None:
                 out.setdefault(cause, []).append(i)
         return out
@@ -89,7 +87,8 @@ class Contest:
 
     def visible(self, cause: str) -> bool:
         """Whether a cause can show at all: contact needs something that touches, a payload a base that is not held."""
-        return not cause.startswith(("contact.", "inertia.payload")) or bool(self.slopes[:, self.causes[cause]].any())
+        numbers = self.causes[cause]
+        return not quantities.of(self.names[numbers[0]]).conditional or bool(self.slopes[:, numbers].any())
 
     def numbers(self, causes: Sequence[str]) -> list[int]:
         """The variables of some causes."""
@@ -222,25 +221,9 @@ class Contest:
         return max(seconds / INDEPENDENT, 10.0) * len(self.floor)
 
 
-def cause_of(v: Parameter) -> str | None:
-    """The cause that a parameter belongs to; None for those that are no cause of their own."""
-    if v.quantity.startswith("inertia.com_"):
-        return "inertia.com"
-    if v.quantity.startswith("inertia.tensor"):
-        return "inertia.tensor"
-    for several in ("friction.stribeck", "friction.load", "friction.angle", "contact.slope", "offset.imu"):
-        if v.quantity.startswith(several):
-            return several
-    return (
-        None
-        if v.quantity in ("latency.observation", "latency.jitter", "sensors.skew", "flex.damping", "friction.stribeck_speed")
-        else v.quantity
-    )
-
-
 def variables(twin: Twin) -> tuple[Parameter, ...]:
     """The parameters that can move a prediction of this twin."""
-    return tuple(p for p in twin.space.parameters if not p.name.startswith(UNSEEN) or p.name == "sensors.skew")
+    return tuple(p for p in twin.space.parameters if quantities.of(p.name).predicted)
 
 
 def _scaled(v: Parameter, values: Array) -> Array:

@@ -14,13 +14,11 @@ from gapless.identify.full_model.window_objective import solve as solve_windows
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
 from gapless.identify.per_joint.inverse_dynamics import course
 from gapless.identify.per_joint.kernel import gather
-from gapless.identify.per_joint.ladder import RUNGS
 from gapless.identify.per_joint.problem import problem, settle
 from gapless.identify.result import Fit
 
 __all__ = [
     "DIFFERENCE",
-    "RUNGS",
     "WORK",
     "Excitation",
     "Fit",

@@ -158,7 +158,7 @@ def _joints_alone(
     """Up the ladder with every joint alone; then its rungs once more with more of the logs, and with either half."""
     servos = [is_position_servo(twin.model, d.actuator) for d in twin.drives]
     more = structures(twin, courses)
-    wide = [p for m in more.values() for p in twin.plus(m).space.parameters if p.name not in twin.space.names]
+    wide = [p for _, added in more for p in added]
 
     def problems(some: Sequence[Course]) -> list[Problem]:
         gathered = [gather(some, j, float(poses[j]), servos[j], twin.model.opt.timestep) for j in range(len(servos))]
@@ -168,7 +168,7 @@ def _joints_alone(
     which, some = _some(courses, MOST_SECONDS)
     mine = np.concatenate([full.firsts[i] + np.arange(_blocks(c)) for i, c in zip(which, some, strict=True)])
     full.tick("fitting all joints alone")
-    twin = twin.plus(*(m for quantity, m in more.items() if quantity in top.chosen))
+    twin = twin.plus(*(m for m, added in more if {p.quantity for p in added} & set(top.chosen)))
     return _alone(twin, problems(some), top, full.kept[mine], known), top
 
 

@@ -11,7 +11,7 @@ from gapless.gap import encoder_noise as sensor
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.identify.score import Errors, Trace
 from gapless.logs import Log
-from gapless.twin import Gaussian
+from gapless.twin import Gaussian, quantities
 
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
@@ -105,6 +105,5 @@ def _at_bound(belief: Gaussian) -> list[str]:
     value = space.clip(space.from_scaled(belief.centre))
     width = 1e-6 * (space.high - space.low)
     stuck = (value - space.low < width) | (space.high - value < width)
-    return [
-        n for n, s, low in zip(space.names, stuck, space.low, strict=True) if s and not (low == 0 and n.startswith("friction."))
-    ]
+    each = zip(space.names, stuck, space.low, strict=True)
+    return [name for name, s, low in each if s and not (low == 0 and quantities.of(name).optional)]

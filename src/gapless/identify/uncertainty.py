@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.twin import Gaussian, Space
+from gapless.twin import Gaussian, Space, quantities
 
 PRIOR = 5.0  # scaled units: as weak as the fit's own
 LOOSE = 1.0  # scaled units: a standard deviation above this leaves a real mismatch possible either way
@@ -17,23 +17,6 @@ TOGETHER = 0.35  # share of the largest component from which a parameter counts 
 FINEST = 0.005  # scaled units: no simulation in steps is closer to a robot, however much is measured
 ELSEWHERE = 0.5  # scaled units: half a real mismatch
 DRAWS = 200  # of the bootstrap
-ADVICE = {
-    "armature.inertia": "faster motion with sharp reversals shows it",
-    "friction.viscous": "longer stretches at constant speed, slow and fast, show it",
-    "friction.coulomb": "slow reversals show it",
-    "friction.stribeck": "very slow reversals show it",
-    "friction.stribeck_speed": "very slow reversals show it",
-    "friction.load": "motion with a known extra mass shows it",
-    "friction.load2": "motion with a known extra mass shows it",
-    "friction.angle": "the same slow motion at both ends of the range shows it",
-    "friction.angle2": "the same slow motion at both ends of the range shows it",
-    "latency.action": "sharp steps and a faster log show it",
-    "motor.limit": "it was never reached: a larger step shows it",
-    "offset.encoder": "holding several poses against gravity shows it",
-    "gains.kp": "holding poses against a known weight shows it",
-    "gains.kd": "fast free motion shows it",
-    "motor.strength": "a known extra mass or logged torque shows it",
-}
 
 
 @dataclass(frozen=True)
@@ -182,14 +165,14 @@ def elsewhere(belief: Gaussian, rivals: Sequence[tuple[tuple[str, ...], Array, A
 
 
 def _meaning(names: Sequence[str]) -> str:
-    quantities = sorted({n.partition("/")[0] for n in names})
+    kinds = sorted({n.partition("/")[0] for n in names})
     places = sorted({n.partition("/")[2] for n in names} - {""})
     where = f" of {places[0]}" if len(places) == 1 else f" of each of {len(places)} joints" if places else ""
-    said = ", ".join(q.partition(".")[2] for q in quantities) + where
-    if len(quantities) == 1:
-        return f"{said}: the logs do not say; {ADVICE.get(quantities[0], 'no motion in them depends on it')}"
-    if quantities == ["friction.viscous", "gains.kd"]:
+    said = ", ".join(q.partition(".")[2] for q in kinds) + where
+    if len(kinds) == 1:
+        return f"{said}: the logs do not say; {quantities.of(kinds[0]).shows or 'no motion in them depends on it'}"
+    if kinds == ["friction.viscous", "gains.kd"]:
         return f"{said}: only their sum is seen; fix one of them"
-    if len([q for q in quantities if q.startswith(("gains", "friction", "armature"))]) >= 3 and "gains.kp" in quantities:
+    if len([q for q in kinds if q.startswith(("gains", "friction", "armature"))]) >= 3 and "gains.kp" in kinds:
         return f"{said} share one free scale: fix kp, add a known mass, or log torque"
     return f"{said}: only a combination of them is seen; fix one of them, or excite them apart (gapless excite)"

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.twin import Bound, Twin
+from gapless.twin import Bound, Mechanism, Twin
 
 KINDS = ("rough", "steps", "slopes")
 TERRAINS = ("flat", *KINDS, "mixed")
@@ -46,7 +46,7 @@ HIDDEN = 5  # group of geoms that viewers do not show at first
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class Ground(Mechanism):
     """A mechanism without parameters: it makes the floor of a model a height field."""
 
     heights: Array

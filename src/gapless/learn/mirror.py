@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.policy import Contract, Term
 from gapless.robots import home_data, imu_of
-from gapless.twin import Twin
+from gapless.twin import Twin, quantities
 
 CLOSE = 0.01
 """How near a mirrored joint must be to its partner [m]."""
@@ -103,12 +103,9 @@ def _term(term: Term, by_joint: Mirror, commands: Sequence[str]) -> Mirror | Non
     return None
 
 
-def parameters(quantities: Sequence[str]) -> Mirror:
+def parameters(names: Sequence[str]) -> Mirror:
     """The mirror of a world's parameters, averaged over joints and links: what points sideways changes its sign."""
-    return straight([-1.0 if q in SIDEWAYS else 1.0 for q in quantities])
-
-
-SIDEWAYS = ("inertia.com_y", "offset.imu_roll", "contact.slope_roll", "sensors.bias_gyro_x", "sensors.bias_gyro_z")
+    return straight([-1.0 if quantities.of(name).mirrored else 1.0 for name in names])
 
 
 def straight(sign: Sequence[float]) -> Mirror:

@@ -4,41 +4,36 @@
 known about them. Each mechanism is one file in `mechanisms/`.
 """
 
-from gapless.twin import callback
+from gapless.twin import callback, quantities
 from gapless.twin.belief import Belief, Box, Gaussian, Particles, Point, within_tolerance
 from gapless.twin.belief import load as load_belief
 from gapless.twin.belief import save as save_belief
 from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
 from gapless.twin.export import read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
-from gapless.twin.mechanism import Bound, Fields, Mechanism, StepState
-from gapless.twin.mechanisms import (
-    DC,
-    Armature,
-    Backlash,
-    Contact,
-    Disturbance,
-    Flex,
-    Friction,
-    Gains,
-    Inertia,
-    Latency,
-    Motor,
-    Offset,
-    Sensors,
-    Table,
-)
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState
+from gapless.twin.mechanisms import MECHANISMS, defaults
+from gapless.twin.mechanisms.armature import Armature
 from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY
+from gapless.twin.mechanisms.backlash import Backlash
+from gapless.twin.mechanisms.contact import Contact
+from gapless.twin.mechanisms.disturbance import Disturbance
+from gapless.twin.mechanisms.flex import Flex
 from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF
-from gapless.twin.mechanisms.gains import KD, KP
-from gapless.twin.mechanisms.sensors import ACCELEROMETER
-from gapless.twin.mechanisms.sensors import QUANTITIES as SENSOR_QUANTITIES
+from gapless.twin.mechanisms.friction import Friction
+from gapless.twin.mechanisms.gains import KD, KP, Gains
+from gapless.twin.mechanisms.inertia import Inertia
+from gapless.twin.mechanisms.latency import Latency
+from gapless.twin.mechanisms.motor import DC, Motor
+from gapless.twin.mechanisms.offset import Offset
+from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
+from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of
 from gapless.twin.recipe import load as load_recipe
 from gapless.twin.recipe import recipe as recipe_of
 from gapless.twin.recipe import written as written_recipe
 from gapless.twin.space import Parameter, Space
-from gapless.twin.twin import Twin, defaults
+from gapless.twin.twin import Twin
 
 __all__ = [
     "ACCELEROMETER",
@@ -48,7 +43,7 @@ __all__ = [
     "KD",
     "KP",
     "LEAST_PLAY",
-    "SENSOR_QUANTITIES",
+    "MECHANISMS",
     "Armature",
     "Backlash",
     "Belief",
@@ -64,6 +59,7 @@ __all__ = [
     "Inertia",
     "Latency",
     "Mechanism",
+    "Motion",
     "Motor",
     "Offset",
     "Origin",
@@ -86,6 +82,7 @@ __all__ = [
     "mjlab",
     "origin_of",
     "playground",
+    "quantities",
     "read_settings",
     "recipe_of",
     "save_belief",

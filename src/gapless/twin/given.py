@@ -14,7 +14,9 @@ from gapless.logs import Log
 from gapless.robots import RobotModel, load_robot
 from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
-from gapless.twin.mechanisms import DC, Friction, Gains, Motor
+from gapless.twin.mechanisms.friction import Friction
+from gapless.twin.mechanisms.gains import Gains
+from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.twin import Twin
 
 NO_LOAD_SPEED = 10.0  # rad/s: of a hobby servo, to start from where only the supply voltage is known

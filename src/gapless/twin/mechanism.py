@@ -1,17 +1,18 @@
-"""What a mechanism is: it installs itself into the model, names its parameters, and writes their values into model fields.
+"""What a mechanism is: it says all about its quantities, installs itself into the model, and writes values into model fields.
 
 The smallest one, whole:
 
+    INERTIA = Quantity("armature.inertia", "kg m2", rungs=(DRIVE,), remedy="set the armature to {value}")
+
     @dataclass(frozen=True)
-    class Armature:
+    class Armature(Mechanism):
+        quantities = (INERTIA,)
         joints: str = "*"
 
-        def install(self, spec): ...                       # nothing to add to the model
-
         def bind(self, model):
-            drives = driven(model, self.joints)
-            dofs = [d.dof for d in drives]
-            parameters = [factor(f"armature.inertia/{d.name}", model.dof_armature[d.dof], ...) for d in drives]
+            motors = driven(model, self.joints)
+            dofs = [d.dof for d in motors]
+            parameters = [INERTIA.factor(d.name, model.dof_armature[d.dof], within=1.5, tolerance=0.05) for d in motors]
 
             def apply(fields, values):                     # fields and values have a leading axis of worlds
                 fields["dof_armature"][:, dofs] = values["armature.inertia"]
@@ -22,8 +23,8 @@ The smallest one, whole:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 import mujoco
 import numpy as np
@@ -31,7 +32,87 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.robots import driven
-from gapless.twin.space import Parameter
+from gapless.twin.space import Parameter, amount, factor
+
+# Rungs that several mechanisms share: of the ladder of single joints, and of a robot on its feet.
+DRIVE, PLAIN_FRICTION = "drive: gains or motor, armature, delay", "+ viscous and Coulomb friction"
+STANDING_DRIVE, STANDING_FRICTION = "drive: gains, delay", "+ viscous and Coulomb friction, armature"
+
+ALWAYS, ON_FEET, IN_REPLAY, NEVER = "any motion", "a robot on its feet", "a replay", "nothing"
+"""What shows a quantity, the most demanding last: any motion of held joints, contact with the ground, the timing of one log, or
+nothing, as no prediction depends on noise."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """All that the rest of the program must know about a quantity; `gapless.twin.quantities` makes tables of it."""
+
+    name: str
+    """`mechanism.quantity`."""
+    unit: str = ""
+    cause: str | None = ""
+    """The cause that it is part of where a gap is explained: itself unless given; None where it is no cause."""
+    remedy: str = ""
+    """What to do about the cause; {value}, {nominal} and {ratio} ("1.3 times") are filled in."""
+    separated: Mapping[str, str] = field(default_factory=dict)
+    """Other causes that a log may not tell it from, and the motion that does."""
+    shown_by: str = ALWAYS
+    conditional: bool = False
+    """Whether some robots cannot show it (nothing touches, the base is held): a cause only where a replay depends on it."""
+    far: tuple[float, ...] = ()
+    """Scaled values beyond the usual grid from which a search for the cause starts too."""
+    rungs: tuple[str, ...] = ()
+    """Steps of the ladder on which it is fitted: by joints alone if their simulation has it, else in the full model."""
+    standing: str = ""
+    """The step on which it is fitted to a robot on its feet."""
+    starts: tuple[float, ...] = ()
+    """Values from which its rung starts, where the nominal one has no slope to follow."""
+    structure: bool = False
+    """Whether its rung puts something new into the model, which unmodelled coupling can mimic: it must gain more."""
+    torque_only: bool = False
+    """Whether it is fitted only where drives take torque: a position loop hides it."""
+    shows: str = ""
+    """The motion that shows it, where logs do not determine it."""
+    ranges: Mapping[str, tuple[str, float, float]] = field(default_factory=dict)
+    """Preset of randomisation to what it draws, (how, low, high): a factor of nominal ("x"; from 0 to a real mismatch where the
+    model has none), a difference from nominal ("+"), the same in units of a real mismatch and for the base alone ("base"), a
+    share of the robot's mass ("of mass"), or values ("")."""
+    mirrored: bool = False
+    """Whether it changes its sign when left and right change places."""
+    exported: str = ""
+    """What it is to a training framework's drive: kp, kd, limit, armature, dry, viscous or delay."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether a plain drive may lack it, so that a fit which ends at 0 is a result."""
+        return bool(self.rungs) and DRIVE not in self.rungs
+
+    @property
+    def in_any_motion(self) -> bool:
+        """Whether joints that move show it, also those of a robot that is held."""
+        return self.shown_by == ALWAYS
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same command gives the same effect each time."""
+        return self.shown_by in (ALWAYS, ON_FEET)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether a replay's prediction depends on it."""
+        return self.shown_by != NEVER
+
+    def of(self, place: str) -> str:
+        """The name of the parameter of one joint, link or bus."""
+        return f"{self.name}/{place}" if place else self.name
+
+    def factor(self, place: str, nominal: float, within: float, tolerance: float, span: float = 10.0) -> Parameter:
+        """A parameter that is wrong by factors; see `space.factor`."""
+        return factor(self.of(place), float(nominal), within, tolerance, self.unit, span)
+
+    def amount(self, place: str, nominal: float, scale: float, tolerance: float, low: float, high: float) -> Parameter:
+        """A parameter that is wrong by an amount; see `space.amount`."""
+        return amount(self.of(place), float(nominal), scale, tolerance, self.unit, low, high)
 
 
 class ValueBlocks(dict[str, Array]):
@@ -97,14 +178,34 @@ class Bound:
     """
 
 
-class Mechanism(Protocol):
-    """One physical cause of mismatch; a frozen dataclass in a file of its own."""
+@dataclass(frozen=True)
+class Motion:
+    """What the driven joints did in logs. Shape of each: (samples, joints)."""
+
+    q: Array
+    dq: Array
+    error: Array | None = None
+    """Simulated minus measured position, once something was simulated."""
+
+
+class Mechanism:
+    """One physical cause of mismatch; a frozen dataclass in a file of its own, which is all that the program knows of it."""
+
+    quantities: ClassVar[tuple[Quantity, ...]] = ()
+    rival_step: ClassVar[float] = 0.0
+    """Share of the twin's time step at which it competes as a cause in a model of its own where the twin lacks it; 0: never."""
+
+    @classmethod
+    def suspected(cls, model: mujoco.MjModel, motion: Motion) -> Self | None:
+        """The mechanism that fits and explanations try where the twin lacks it; None where nothing speaks for it."""
+        return None
 
     def install(self, spec: mujoco.MjSpec) -> None:
         """Add to the model what the mechanism needs there: joints, history buffers, solver settings."""
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Name the parameters and say how they are written."""
+        raise NotImplementedError
 
 
 def last_joints(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:

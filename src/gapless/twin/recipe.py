@@ -13,14 +13,14 @@ from typing import Any
 from gapless.errors import BadInput
 from gapless.robots import RobotModel, load_robot
 from gapless.twin import belief as beliefs
-from gapless.twin import callback, mechanisms
+from gapless.twin import callback
 from gapless.twin.mechanism import Mechanism
-from gapless.twin.mechanisms import Gains
-from gapless.twin.twin import Twin, defaults
+from gapless.twin.mechanisms import MECHANISMS, defaults
+from gapless.twin.mechanisms.gains import Gains
+from gapless.twin.twin import Twin
 
 MOST = 1000
 """Mechanisms, joints or entries that a recipe may list."""
-KINDS: dict[str, Any] = {name: getattr(mechanisms, name) for name in mechanisms.__all__ if name != "DC"}
 
 
 def recipe(twin: Twin) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _merged(made: list[Mechanism], add: Sequence[Mechanism]) -> list[Mechanism]:
 
 def _mechanism(table: Mapping[str, Any]) -> Mechanism:
     fields = dict(table)
-    made: Mechanism = _made(KINDS[fields.pop("kind")], fields)
+    made: Mechanism = _made(MECHANISMS[fields.pop("kind")], fields)
     return made
 
 

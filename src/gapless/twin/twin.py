@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,25 +19,9 @@ from gapless.errors import BadInput, unknown
 from gapless.robots import Drive, RobotModel, load_robot
 from gapless.twin import callback, path, prepare, save
 from gapless.twin.belief import Belief
-from gapless.twin.mechanism import Bound, Fields, Mechanism, StepState, ValueBlocks
-from gapless.twin.mechanisms import Armature, Contact, Disturbance, Friction, Gains, Inertia, Latency, Motor, Offset, Sensors
-from gapless.twin.space import Space
-
-
-def defaults() -> tuple[Mechanism, ...]:
-    """The mechanisms that any robot has, in the order in which they act. Backlash and flex change the joints: ask for them."""
-    return (
-        Latency(),
-        Gains(),
-        Motor(),
-        Friction(),
-        Armature(),
-        Inertia(),
-        Offset(),
-        Contact(),
-        Sensors(),
-        Disturbance(),
-    )
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, ValueBlocks
+from gapless.twin.mechanisms import MECHANISMS, defaults
+from gapless.twin.space import Parameter, Space
 
 
 @dataclass(frozen=True)
@@ -129,7 +114,7 @@ class Twin:
     def plus(self, *mechanisms: Mechanism, centre: Mapping[str, float] | None = None) -> Twin:
         """The same twin with more mechanisms installed, and friction's angles counted from a centre [rad] by joint.
 
-        A motor with more to it takes the place of a plain one.
+        A mechanism takes the place of a usual one of its class (a motor with a torque-speed line that of a plain motor).
         """
         spec = self.spec.copy()
         poses = prepare.take_keyframes(spec)
@@ -137,10 +122,23 @@ class Twin:
             mechanism.install(spec)
         prepare.put_keyframes(spec, poses)
         callback.recentre(spec, centre or {})
-        motor = next((m for m in mechanisms if isinstance(m, Motor)), None)
-        kept = [motor if motor is not None and m == Motor() else m for m in self.mechanisms]
-        model, every = spec.compile(), (*kept, *(m for m in mechanisms if m is not motor or motor not in kept))
+        usual = defaults()
+        instead = {type(m): m for m in mechanisms}
+        kept = [instead.pop(type(m), m) if m in usual else m for m in self.mechanisms]
+        model, every = spec.compile(), (*kept, *(m for m in mechanisms if all(m is not k for k in kept)))
         return dataclasses.replace(self, spec=spec, model=model, mechanisms=every, bound=tuple(m.bind(model) for m in every))
+
+    def suspects(self, motion: Motion) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
+        """Mechanisms that this twin lacks and its robot may have, judging by how it moved, and what parameters they add."""
+        usual, out = defaults(), []
+        special = {type(m) for m in self.mechanisms if m not in usual}
+        for kind in MECHANISMS.values():
+            mechanism = None if kind in special else kind.suspected(self.model, motion)
+            if mechanism is not None:
+                with contextlib.suppress(BadInput):  # joints that cannot be parted, drives without a torque limit
+                    added = [p for p in self.plus(mechanism).space.parameters if p.name not in self._column]
+                    out.append((mechanism, tuple(added)))
+        return out
 
     @property
     def substeps(self) -> int:

@@ -36,34 +36,10 @@ from gapless.errors import BadInput, unknown
 from gapless.files import reason
 from gapless.logs import Log, Provenance
 from gapless.robots import BUILT_IN, Command, Reading, Robot, drive_signal, imu_of, load_robot
-from gapless.twin import (
-    SENSOR_QUANTITIES,
-    Backlash,
-    Disturbance,
-    Flex,
-    Friction,
-    Gains,
-    Inertia,
-    Latency,
-    Mechanism,
-    Motor,
-    Point,
-    Twin,
-    within_tolerance,
-)
+from gapless.twin import MECHANISMS, Point, Twin, within_tolerance
 from gapless.worlds.worlds import Worlds
 
 MAX_FILE = 2**20  # bytes
-ADDABLE: dict[str, type[Any]] = {
-    "backlash": Backlash,
-    "flex": Flex,
-    "friction": Friction,
-    "motor": Motor,
-    "disturbance": Disturbance,
-    "gains": Gains,
-    "latency": Latency,
-    "inertia": Inertia,
-}
 REDRAWS = 20
 POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
 """Settings of mechanisms that cannot be zero; of the others only an ambient temperature can be negative."""
@@ -151,9 +127,10 @@ class StandIn:
                 i = space.names.index(name)
                 values[i] = _changed(name, float(space.nominal[i]), change)
         for quantity, value in spec.sensors.items():
-            if quantity not in SENSOR_QUANTITIES:
-                raise unknown("sensor quantity", quantity, SENSOR_QUANTITIES)
-            for name in space.match(f"sensors.{quantity}*" if quantity == "bias_gyro" else f"sensors.{quantity}"):
+            sensed = [n for n in space.names if n in (f"sensors.{quantity}{axis}" for axis in ("", "_x", "_y", "_z"))]
+            if not sensed:
+                raise unknown("sensor quantity", quantity, [n[8:] for n in space.names if n.startswith("sensors.")])
+            for name in sensed:
                 values[space.names.index(name)] = _number(f"sensors.{quantity}", value)
         space.check(values)
         floating = imu_of(twin.model) is not None
@@ -233,11 +210,11 @@ class StandIn:
 
 def build(spec: Spec) -> Twin:
     """The twin that a stand-in really is, with its added mechanisms and its own time step."""
-    add: list[Mechanism] = []
+    kinds, add = {name.lower(): kind for name, kind in MECHANISMS.items()}, []
     for name, settings in spec.add.items():
-        if name not in ADDABLE:
-            raise unknown("mechanism", name, ADDABLE)
-        add.append(_mechanism(f"add.{name}", ADDABLE[name], settings))
+        if name not in kinds:
+            raise unknown("mechanism", name, kinds)
+        add.append(_mechanism(f"add.{name}", kinds[name], settings))
     step = load_robot(spec.robot).model.opt.timestep
     return Twin.load(spec.robot, add=add, timestep=step / 2 if spec.timestep is None else spec.timestep, in_air=spec.in_air)
 

@@ -52,8 +52,8 @@ def alone(robot: str, change: dict[str, float | str], motion: str = "rich") -> t
     for j, d in enumerate(twin.drives):
         p = problem(twin, d.name, gather([c], j, float(qpos[d.qpos]), True, twin.model.opt.timestep))
         right = p.base.copy()
-        for quantity, name in QUANTITIES.items():
-            for full in (name, f"{name}/{d.name}"):
+        for quantity in QUANTITIES:
+            for full in (quantity, f"{quantity}/{d.name}"):
                 if full in truth:
                     right[PLACE[quantity]] = truth[full]
         both = residuals(p.data, np.stack([right, p.base]))
@@ -97,11 +97,11 @@ def samples(log: Log, timestep: float | None = None) -> Data:
     return gather([course(twin, log)], 0, 0.0, True, twin.model.opt.timestep)
 
 
-def vector(truth: dict[str, float], joint: str = "servo", **other: float) -> np.ndarray:
+def vector(truth: dict[str, float], other: dict[str, float] | None = None, joint: str = "servo") -> np.ndarray:
     """What the simulation takes, from the twin's parameters by name."""
-    neutral = {"stribeck_speed": 0.1, "limit": 1e9, "strength": 1.0}
-    known = {q: truth[n] for q, name in QUANTITIES.items() for n in (name, f"{name}/{joint}") if n in truth}
-    return np.array([(neutral | known | other).get(q, 0.0) for q in QUANTITIES])
+    neutral = {"friction.stribeck_speed": 0.1, "motor.limit": 1e9, "motor.strength": 1.0}
+    known = {q: truth[n] for q in QUANTITIES for n in (q, f"{q}/{joint}") if n in truth}
+    return np.array([(neutral | known | (other or {})).get(q, 0.0) for q in QUANTITIES])
 
 
 def rms(error: np.ndarray) -> np.ndarray:
@@ -112,18 +112,18 @@ def rms(error: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("add", "change", "gone", "share"),
     [
-        ({"motor": LINE}, {}, {"no_load_speed": 0.0}, 0.02),
-        ({"backlash": PLAY}, {}, {"play": 0.0}, 0.08),
-        ({"backlash": PLAY}, {"armature.inertia/*": "x0.1", "gains.kd/*": "x4"}, {"play": 0.0}, 0.08),
-        ({"flex": FLEX}, {}, {"stiffness": 0.0}, 0.04),
-        ({"flex": {"stiffness": 50.0, "damping": 1.0}}, {"friction.coulomb/*": "x2.0"}, {"stiffness": 0.0}, 0.04),
+        ({"motor": LINE}, {}, {"motor.no_load_speed": 0.0}, 0.02),
+        ({"backlash": PLAY}, {}, {"backlash.width": 0.0}, 0.08),
+        ({"backlash": PLAY}, {"armature.inertia/*": "x0.1", "gains.kd/*": "x4"}, {"backlash.width": 0.0}, 0.08),
+        ({"flex": FLEX}, {}, {"flex.stiffness": 0.0}, 0.04),
+        ({"flex": {"stiffness": 50.0, "damping": 1.0}}, {"friction.coulomb/*": "x2.0"}, {"flex.stiffness": 0.0}, 0.04),
     ],
     ids=["line", "play", "play on a light rotor", "flex", "damped flex"],
 )
 def test_a_mechanism_moves_the_joint_as_it_moves_the_twin(add, change, gone, share, timestep):
     log, truth = logged(add, change, timestep)
     data = samples(log, timestep)
-    right, without = rms(residuals(data, np.stack([vector(truth), vector(truth, **gone)])))
+    right, without = rms(residuals(data, np.stack([vector(truth), vector(truth, gone)])))
     assert right < share * without
     assert without > 0.03  # deg: the mechanism is seen at all
 
@@ -145,7 +145,9 @@ def test_a_torque_drive_without_rotor_inertia_moves_its_link_as_in_the_twin(mech
     data = gather([course(rigid, log)], 0, 0.0, False, 0.0025)
     data = replace(data, starts=data.logs)  # from rest: the link's state at later windows was not measured
     truth = dict(zip(twin.space.names, twin.space.nominal, strict=True))
-    vectors = [vector(truth, "pivot", armature=0.0), vector(truth, "pivot", play=0.0, stiffness=0.0)]
+    vectors = [
+        vector(truth, other, "pivot") for other in ({"armature.inertia": 0.0}, {"backlash.width": 0.0, "flex.stiffness": 0.0})
+    ]
     right, without = rms(residuals(data, np.stack(vectors)))
     assert right < 0.03 * without
 
@@ -154,9 +156,10 @@ def test_what_is_not_there_does_nothing():
     log, truth = logged({}, FRICTION, None)
     data = samples(log)
     bare = vector(truth)
-    nothing = [vector(truth, no_load_speed=-1.0), vector(truth, flex_damping=5.0)]
+    nothing = [vector(truth, other) for other in ({"motor.no_load_speed": -1.0}, {"flex.damping": 5.0})]
     assert (residuals(data, np.stack(nothing)) == residuals(data, bare[None])).all()
-    hardly = [vector(truth, no_load_speed=1e9), vector(truth, play=1e-9), vector(truth, stiffness=1e6, flex_damping=0.1)]
+    others = ({"motor.no_load_speed": 1e9}, {"backlash.width": 1e-9}, {"flex.stiffness": 1e6, "flex.damping": 0.1})
+    hardly = [vector(truth, other) for other in others]
     line, play, flex = rms(residuals(data, np.stack(hardly)) - residuals(data, bare[None]))
     assert line < 1e-6
     assert max(play, flex) < 0.02  # deg: the twin's dry friction, with a joint more, sticks a little differently
@@ -174,7 +177,8 @@ def test_a_stop_is_as_hard_as_the_twins():
 @pytest.mark.parametrize("armature", [1e-5, 1e-2])
 def test_no_spring_is_too_stiff_for_the_step(stiffness, flex_damping, armature):
     log, truth = logged({}, {}, None)
-    wild = vector(truth, stiffness=stiffness, flex_damping=flex_damping, armature=armature, viscous=2.0)
+    spring = {"flex.stiffness": stiffness, "flex.damping": flex_damping}
+    wild = vector(truth, spring | {"armature.inertia": armature, "friction.viscous": 2.0})
     assert np.abs(residuals(samples(log), wild[None])).max() < 1.0
 
 
@@ -194,14 +198,14 @@ PLAIN = ("gains.kp", "armature.inertia", "friction.viscous", "friction.coulomb",
 
 def found(log: Log, twin: Twin, quantities: tuple[str, ...], starts: list[dict[str, float]]) -> dict[str, float]:
     """The best of several fits of some of a twin's quantities, each from a fit without those that are new, as on the ladder."""
-    data, inverse = samples(log), {name: q for q, name in QUANTITIES.items()}
+    data = samples(log)
     named = {n: n if n == "latency.action" else f"{n}/servo" for n in (*PLAIN, *quantities)}
     nominal = dict(zip(twin.space.names, twin.space.nominal, strict=True))
-    absent = {"play": 0.0, "stiffness": 0.0, "no_load_speed": 0.0}
+    absent = {"backlash.width": 0.0, "flex.stiffness": 0.0, "motor.no_load_speed": 0.0}
 
     def fit(of: tuple[str, ...], base: np.ndarray, start: dict[str, float]):
         space = twin.space.select(*(named[n] for n in of))
-        places = [PLACE[inverse[p.quantity]] for p in space.parameters]
+        places = [PLACE[p.quantity] for p in space.parameters]
 
         def at(scaled: np.ndarray) -> np.ndarray:
             vectors = np.tile(base, (len(scaled), 1))
@@ -214,9 +218,9 @@ def found(log: Log, twin: Twin, quantities: tuple[str, ...], starts: list[dict[s
         values = dict(zip((p.quantity for p in space.parameters), space.from_scaled(end.x).tolist(), strict=True))
         return end.cost, values
 
-    plain = fit(PLAIN, vector(nominal, **absent), {})
-    held = {q: v for q, v in absent.items() if QUANTITIES[q] not in quantities}
-    ends = [fit((*PLAIN, *quantities), vector(nominal, **held), plain[1] | start) for start in starts]
+    plain = fit(PLAIN, vector(nominal, absent), {})
+    held = {q: v for q, v in absent.items() if q not in quantities}
+    ends = [fit((*PLAIN, *quantities), vector(nominal, held), plain[1] | start) for start in starts]
     cost, values = min(ends, key=lambda e: e[0])
     assert cost < 0.5 * plain[0]
     return values

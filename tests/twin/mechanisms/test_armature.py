@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.twin.mechanisms import Armature
+from gapless.twin import Armature
 from tests.twin.models import INERTIA, one_world, pendulum, run, twin_of, wheel
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.twin.mechanisms import Backlash
+from gapless.twin import Backlash
 from tests.twin.models import one_world, twin_of, wheel
 
 SERVO = '<position name="axle" joint="axle" kp="200" kv="2"/>'

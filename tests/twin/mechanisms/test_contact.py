@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from gapless.twin.mechanisms import Contact
+from gapless.twin import Contact
 from tests.twin.models import one_world, twin_of
 
 SLED = """

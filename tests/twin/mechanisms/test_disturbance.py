@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.twin.mechanisms import Disturbance
+from gapless.twin import Disturbance
 from tests.twin.models import INERTIA, one_world, run, twin_of, wheel
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin.mechanisms import Flex
+from gapless.twin import Flex
 from tests.twin.models import INERTIA, one_world, twin_of, wheel
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin.mechanisms import Friction
+from gapless.twin import Friction
 from tests.twin.models import INERTIA, one_world, pendulum, run, twin_of, wheel
 
 

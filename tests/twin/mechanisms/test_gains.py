@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin.mechanisms import Gains
+from gapless.twin import Gains
 from tests.twin.models import INERTIA, one_world, pendulum, run, twin_of, wheel
 
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import BadInput
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Inertia
+from gapless.twin import Inertia, Twin
 from gapless.twin.mechanisms.inertia import TENSOR, second_moments
 from tests.twin.models import pendulum, twin_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin.mechanisms import Latency, Sensors
+from gapless.twin import Latency, Sensors
 from tests.twin.models import one_world, run, twin_of, wheel
 
 SERVO = '<position name="axle" joint="axle" kp="20" kv="0.5"/>'

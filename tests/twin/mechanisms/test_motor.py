@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin.mechanisms import DC, Gains, Motor
+from gapless.twin import DC, Gains, Motor
 from tests.twin.models import INERTIA, one_world, run, twin_of, wheel
 
 STRONG = '<position name="axle" joint="axle" kp="1000" kv="1" forcerange="-3 3"/>'

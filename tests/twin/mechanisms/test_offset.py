@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.rotations import rotate_back
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Offset
+from gapless.twin import Offset, Twin
 from tests.twin.models import one_world, run, twin_of, wheel
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Point, Twin
-from gapless.twin.mechanisms import Latency, Sensors
+from gapless.twin import Latency, Point, Sensors, Twin
 from gapless.worlds import Worlds
 from tests.twin.models import one_world, twin_of, wheel
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Twin
-from gapless.twin.mechanisms import Table
+from gapless.twin import Table, Twin
 
 LIFT = """<mujoco><option timestep="0.002" integrator="implicitfast" gravity="0 0 -10"/><worldbody>
 <body name="carriage" pos="0 0 0.5"><joint name="lift" type="slide" axis="0 0 1" armature="0.5"/>

@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.identify.excitation.limits import Guard, Limits, torque_limits
-from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, within_tolerance
+from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, quantities, within_tolerance
 from gapless.worlds import Sampler, Stream, Worlds
 
-FITTED = ("gains.kp/*", "gains.kd/*", "armature.inertia/*", "friction.viscous/*", "friction.coulomb/*", "latency.action*")
-UNSEEN = ("sensors.", "latency.jitter", "latency.drop", "contact.", "offset.imu")  # what no motion of held joints tells
-RANDOM = ("sensors.", "latency.jitter", "latency.drop")  # left out where simulations are subtracted
 CORRELATED = 0.1  # s: what a model cannot explain is alike for about as long, so that samples closer together count as one
 DIFFERENCE = 3e-5  # scaled units: wider ones bend, and what bends looks like information where there is none
 DRAWS = 6  # robots drawn from the belief that must keep the limits while searching
@@ -45,7 +42,8 @@ class Simulator:
     def __init__(self, twin: Twin):
         self.twin = twin
         self._worlds: dict[int, Worlds] = {}  # by their number
-        self._random = [i for i, n in enumerate(twin.space.names) if n.startswith(RANDOM)]
+        # left out where simulations are subtracted: what differs from one to the next
+        self._random = [i for i, n in enumerate(twin.space.names) if not quantities.of(n).repeatable]
 
     def __call__(self, motions: Array, which: NDArray[np.int64], values: Array) -> Course:
         """Run motions (m, periods, joints); world i gets motion which[i] and parameters values[i] over the twin's space."""
@@ -114,7 +112,7 @@ class Uncertain:
 def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Uncertain:
     """A belief as a Gaussian; a point, or none, as one real mismatch of standard deviation about it."""
     if belief is None:
-        names = [n for p in FITTED for n in twin.space.names if n in _match(twin.space, p)]
+        names = [p.name for p in twin.space.parameters if p.quantity in quantities.of_any_drive()]
         if not names:
             raise BadInput(f"{twin.name} has no parameters that a motion tells about; give a belief")
         space = twin.space.select(*names)
@@ -144,13 +142,6 @@ def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Un
     return Uncertain(space, drawn.centre, root, robots)
 
 
-def _match(space: Space, pattern: str) -> tuple[str, ...]:
-    try:
-        return space.match(pattern)
-    except BadInput:
-        return ()
-
-
 def _ends(space: Space) -> tuple[Array, Array]:
     return space.to_scaled(space.low), space.to_scaled(space.high)
 
@@ -163,8 +154,8 @@ class Judge:
         self.home = twin.home[[d.qpos for d in twin.drives]]
         self.limits, self._strongest = limits.inside(self.home), torque_limits(twin)
         self.guard, self._simulate = Guard(twin), Simulator(twin)
-        told = [not any(m.startswith(UNSEEN) for m in p.members or (p.name,)) for p in what.space.parameters]
-        self.columns = np.flatnonzero(np.array(told) & (what.spread > 1e-9))
+        shown = [quantities.of(p.name).in_any_motion for p in what.space.parameters]
+        self.columns = np.flatnonzero(np.array(shown) & (what.spread > 1e-9))
         self.steps = 0  # simulated so far
 
     def run(self, motions: Array, robots: Array) -> Course:

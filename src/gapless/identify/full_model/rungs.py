@@ -16,9 +16,8 @@ from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, gain_of
 from gapless.identify.score import Trace, by_block
 from gapless.logs import Log
-from gapless.twin import Parameter, Space, Twin
+from gapless.twin import Parameter, Space, Twin, quantities
 
-LINK = ("inertia.mass", "inertia.com_x", "inertia.com_y", "inertia.com_z")
 CHEAP_STEPS = 1e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
 MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
 MOST_WINDOWS = 60  # of the full model's fits
@@ -85,7 +84,7 @@ def together(
     before = by_block(traced, "heldout", len(kept))
     here = float(np.sqrt(np.nanmean(np.where(sound, before, np.nan), axis=0)).mean())
     alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
-    inertia = tuple(p for p in twin.space.parameters if p.quantity in LINK)
+    inertia = tuple(p for p in twin.space.parameters if quantities.of(p.name).torque_only)
     plan: list[tuple[str, Callable[[State], State]]] = []
     if not twin.all_servos:
         plan = [

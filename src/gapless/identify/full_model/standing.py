@@ -19,15 +19,8 @@ from gapless.identify.full_model.rungs import Full, State
 from gapless.identify.per_joint.kernel import BLOCK
 from gapless.identify.per_joint.ladder import LEAST, Rung, gain_of
 from gapless.identify.per_joint.problem import alike, label
-from gapless.twin import Space, Twin
+from gapless.twin import Space, Twin, quantities
 
-RUNGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("drive: gains, delay", ("gains.kp", "gains.kd", "latency.action")),
-    ("+ viscous and Coulomb friction, armature", ("friction.viscous", "friction.coulomb", "armature.inertia")),
-    ("+ payload on the base", ("inertia.payload",)),
-    ("+ seat of the IMU", ("offset.imu_roll", "offset.imu_pitch")),
-    ("+ ground contact", ("contact.friction", "contact.stiffness", "contact.damping")),
-)
 SIGNALS = ("quat", "gyro", "base_pos", "base_vel")
 MOST_WINDOWS = 24
 ITERATIONS = 6
@@ -59,7 +52,7 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
     before = _heldout(whole, vectors[1:], first_half)
     rungs = [Rung("as given", _positions(before, twin), 0.0, 0.0, True)]
     try:
-        for name, extra in RUNGS:
+        for name, extra in quantities.standing_rungs().items():
             space = tied(twin, (*chosen, *extra), known)
             if len(space) == len(tied(twin, chosen, known)):
                 continue
@@ -79,7 +72,8 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
         if not chosen:
             raise
         tick("stopped: what was found so far is kept")
-    space = tied(twin, chosen or RUNGS[0][1], known)  # where nothing helps, say how well the drive's numbers are known
+    first = next(iter(quantities.standing_rungs().values()))  # where nothing helps, say how well the drive's numbers are known
+    space = tied(twin, chosen or first, known)
     tick("all of it together")
     objective = coupled.Objective(whole, space, vectors[0], size)
     x = _remembered(full, "standing, all", objective, POLISH if chosen else 0, 1e-3)

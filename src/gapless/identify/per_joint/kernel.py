@@ -19,33 +19,33 @@ from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.twin import FRICTION_SOLREF as SOLREF
 from gapless.twin import LEAST_PLAY as LEAST
 
-QUANTITIES = {
-    "kp": "gains.kp",
-    "kd": "gains.kd",
-    "armature": "armature.inertia",
-    "viscous": "friction.viscous",
-    "coulomb": "friction.coulomb",
-    "stribeck": "friction.stribeck",
-    "stribeck_speed": "friction.stribeck_speed",
-    "load": "friction.load",
-    "load2": "friction.load2",
-    "angle": "friction.angle",
-    "angle2": "friction.angle2",
-    "delay": "latency.action",
-    "offset": "offset.encoder",
-    "limit": "motor.limit",
-    "strength": "motor.strength",
-    "kt": "motor.kt",
-    "resistance": "motor.resistance",
-    "voltage": "motor.voltage",
-    "no_load_speed": "motor.no_load_speed",
-    "play": "backlash.width",
-    "stiffness": "flex.stiffness",
-    "flex_damping": "flex.damping",
-}
-"""What the simulation knows, in the order of its vectors, and the twin's name of each.
+QUANTITIES = (
+    "gains.kp",
+    "gains.kd",
+    "armature.inertia",
+    "friction.viscous",
+    "friction.coulomb",
+    "friction.stribeck",
+    "friction.stribeck_speed",
+    "friction.load",
+    "friction.load2",
+    "friction.angle",
+    "friction.angle2",
+    "latency.action",
+    "offset.encoder",
+    "motor.limit",
+    "motor.strength",
+    "motor.kt",
+    "motor.resistance",
+    "motor.voltage",
+    "motor.no_load_speed",
+    "backlash.width",
+    "flex.stiffness",
+    "flex.damping",
+)
+"""What the simulation knows, by the twin's names, in the order of its vectors.
 
-The last four are not there at 0: no torque-speed line, no play, and a stiffness of 0 is a rigid joint. With play or stiffness
+The last four are absent at 0: no torque-speed line, no play, and a stiffness of 0 is a rigid joint. With play or stiffness
 the joint is two masses: drive, friction, armature and encoder on the motor's side; inertia, load and gravity on the link's.
 A twin has one or the other; with both here, the spring is behind the play.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,33 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.errors import BadInput
 from gapless.identify.per_joint.inverse_dynamics import Course
-from gapless.identify.per_joint.kernel import PLACE, Data, without
+from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, without
 from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
 from gapless.robots import is_dc_motor, is_position_servo
-from gapless.twin import Backlash, Flex, Mechanism, Motor, Twin
+from gapless.twin import Mechanism, Motion, Parameter, Twin, quantities
 
-RUNGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("drive: gains or motor, armature, delay", ("kp", "kd", "armature", "delay", "strength", "kt", "resistance", "offset")),
-    ("+ viscous and Coulomb friction", ("viscous", "coulomb")),
-    ("+ friction with load", ("load", "load2")),
-    ("+ friction with angle", ("angle", "angle2")),
-    ("+ Stribeck friction", ("stribeck", "stribeck_speed")),
-    ("+ torque limit", ("limit",)),
-    ("+ torque-speed line", ("no_load_speed", "limit")),
-    ("+ backlash", ("play",)),
-    ("+ flex between motor and link", ("stiffness", "flex_damping")),
+RUNGS = tuple(
+    (rung, tuple(q for q in QUANTITIES if q in names))
+    for rung, names in quantities.rungs().items()
+    if set(names) <= set(QUANTITIES)
 )
+"""Rungs that a joint alone can climb, each with the quantities that it fits; the mechanisms say which."""
 DRIVE, PLAIN = RUNGS[:2]
 OWN = "+ each joint its own numbers"
 LEAST = 0.05  # share of the squared error that a rung must take away to be worth its parameters
-PLAYS = (0.005, 0.03)  # rad: where to begin with backlash, since none has no slope
-NO_PLAY = 0.002  # rad: twice what is no news
+NOTHING = 2.0  # tolerances: a structure that is found no larger than this is none
 SOFT = (0.7, 1.4)  # times kp: where to begin with a spring in a joint, since from stiff ones a fit rarely comes back
-STRUCTURE = (
-    0.25  # the same of a rung that puts something new into the model, which coupling that a joint alone misses can imitate
-)
+STRUCTURE = 0.25  # the same of rungs that add structure, which unmodelled coupling can mimic
 OUTLIER = 4.0  # times the median error of a block
 FEW_LOGS = 12  # fewer differ too much from each other for one half to speak for the other
 
@@ -79,7 +69,7 @@ class Climb:
     teams: list[list[int]]
     """Numbers of the joints that share their values."""
     chosen: tuple[str, ...]
-    """What is needed, by the names of `identify.joint`."""
+    """The quantities that are needed."""
     rungs: list[Rung]
     where: list[list[Array]]
     """Scaled vectors to go on from, by team, over its problems' space."""
@@ -150,7 +140,7 @@ def _best_of(
         tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
     tried.sort(key=lambda t: -t[0][0])
     luck = max(1.0, _luck(chances))
-    good = [t for t in tried if t[0][0] > max(luck * t[0][1], _least(t[2])) and _there(now, t[3], t[2])]
+    good = [t for t in tried if t[0][0] > max(luck * t[0][1], least_gain(t[2])) and _there(now, t[3], t[2])]
     if now.chosen and not good:
         return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
     # without the drive's own numbers no other rung can show what it is worth
@@ -213,9 +203,10 @@ def _sound(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
 
 def _stated(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
     """Keep the damping gain that the model states if viscous friction does as well: mostly only their sum is seen."""
-    if not {"kd", "viscous"} <= set(now.chosen) or not all(p.data.servo and p.free(("kd",)) for p in now.problems):
+    servos = all(p.data.servo and p.free(("gains.kd",)) for p in now.problems)
+    if not {"gains.kd", "friction.viscous"} <= set(now.chosen) or not servos:
         return now
-    less = tuple(q for q in now.chosen if q != "kd")
+    less = tuple(q for q in now.chosen if q != "gains.kd")
     where, errors = _tried(now, now.teams, less, kept, now.where, "damping as stated", remember)
     gain, error = gain_of(now.errors, errors)
     rung = Rung("  damping gain as stated", _rms(errors), gain, error, gain > -max(error, LEAST / 2))
@@ -253,26 +244,31 @@ def _tried(
 
 def _pushed(p: Problem, full: Array, extra: tuple[str, ...]) -> list[Array]:
     """Starts away from where the new quantities have no effect, since friction that is not there has no slope to follow."""
-    if "play" in extra:
-        return [p.put(full, {"play": width}) for width in PLAYS]
-    if "stiffness" in extra:
-        kp = p.at_scaled(full, ("kp",))[PLACE["kp"]]
-        return [p.put(full, {"stiffness": share * kp}) for share in SOFT]
+    if "flex.stiffness" in extra:
+        kp = p.at_scaled(full, ("gains.kp",))[PLACE["gains.kp"]]
+        return [p.put(full, {"flex.stiffness": share * kp}) for share in SOFT]
+    stated = [p.put(full, {q: value}) for q in extra for value in quantities.of(q).starts]
+    if stated:
+        return stated
     out = full.copy()
     out[p.free(extra)] += 0.5
     return [out]
 
 
 def _there(now: Climb, found: Sequence[list[Array]], extra: tuple[str, ...]) -> bool:
-    """Whether what was found is more than nothing: a play within its tolerance is none."""
-    if "play" not in extra:
-        return True
-    widths = [now.problems[t[0]].at_scaled(x[0], extra)[PLACE["play"]] for t, x in zip(now.teams, found, strict=True)]
-    return bool(max(widths) > NO_PLAY)
+    """Whether what was found is more than nothing, as a play within its tolerance is."""
+    sizes: dict[str, float] = {}
+    for team, x in zip(now.teams, found, strict=True):
+        space = now.problems[team[0]].space
+        for p, value in zip(space.parameters, space.from_scaled(x[0]), strict=True):
+            if p.quantity in extra and quantities.of(p.name).structure and p.nominal == 0:
+                sizes[p.quantity] = max(sizes.get(p.quantity, 0.0), abs(float(value)) / p.tolerance)
+    return all(size > NOTHING for size in sizes.values())
 
 
-def _least(extra: tuple[str, ...]) -> float:
-    return STRUCTURE if set(extra) & {"no_load_speed", "play", "stiffness"} else LEAST
+def least_gain(names: Sequence[str]) -> float:
+    """Share of the squared error that a rung with these quantities must take away."""
+    return STRUCTURE if any(quantities.of(q).structure for q in names) else LEAST
 
 
 def outliers(errors: Array) -> NDArray[np.bool_]:
@@ -293,30 +289,12 @@ def fold(data: Data) -> NDArray[np.bool_]:
     return np.asarray(log_of % 2 == 0)
 
 
-def structures(twin: Twin, courses: Sequence[Course]) -> dict[str, Mechanism]:
-    """Mechanisms that a twin of servos may turn out to need, by the quantity that asks for them, where it can have them."""
+def structures(twin: Twin, courses: Sequence[Course]) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
+    """Mechanisms that a twin of servos may turn out to need and that joints alone can show, with the parameters they add."""
     if not all(is_position_servo(twin.model, d.actuator) and not is_dc_motor(twin.model, d.actuator) for d in twin.drives):
-        return {}
-    fastest = max(float(np.abs(c.dq).max()) for c in courses)
-    out: dict[str, Mechanism] = {}
-    for quantity, mechanism in (
-        ("no_load_speed", Motor(no_load_speed=2 * fastest)),
-        ("play", Backlash()),
-        ("stiffness", Flex(stiffness=_stiff(twin))),
-    ):
-        if any(type(m) is type(mechanism) and m != Motor() for m in twin.mechanisms):
-            continue
-        with contextlib.suppress(BadInput):  # joints that cannot be parted, drives without a torque limit
-            twin.plus(mechanism)
-            out[quantity] = mechanism
-    return out
-
-
-def _stiff(twin: Twin) -> float:
-    """A spring as stiff as the gains, and soft enough for the time step; parameters are scaled about it [Nm/rad]."""
-    kp = [float(twin.model.actuator_gainprm[d.actuator, 0]) for d in twin.drives]
-    free = [0.1 / twin.model.opt.timestep**2 / max(float(twin.model.dof_invweight0[d.dof]), 1e-9) for d in twin.drives]
-    return float(min(np.median(kp), *free))
+        return []
+    motion = Motion(np.concatenate([c.q for c in courses]), np.concatenate([c.dq for c in courses]))
+    return [(m, added) for m, added in twin.suspects(motion) if {p.quantity for p in added} <= set(QUANTITIES)]
 
 
 def _rms(errors: Sequence[Array]) -> float:

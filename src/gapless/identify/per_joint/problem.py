@@ -20,7 +20,6 @@ from gapless.twin import Parameter, Space, Twin
 ROBUST = 1.5  # times the median error: beyond it errors count less than their square
 NATURAL = (10.0, 20.0, 40.0)  # rad/s: how fast a servo may be when its gain is not to be trusted
 DELAY = "latency.action"
-DRIVING = ("gains.", "motor.", "friction.", "armature.")
 AS_GOOD = 0.02  # share of the squared error by which a fit from another start may be worse and still be as good
 
 
@@ -47,7 +46,7 @@ class Problem:
         values = self.space.clip(self.space.from_scaled(full))
         out = np.tile(self.base, (len(scaled), 1))
         for i in free:
-            out[:, PLACE[_quantity(self.space.names[i])]] = values[:, i]
+            out[:, PLACE[self.space.parameters[i].quantity]] = values[:, i]
         return out
 
     def at_scaled(self, full: Array, quantities: Sequence[str]) -> Array:
@@ -82,21 +81,23 @@ def problem(
     """The fit of one joint of a twin, with parameters that it may get besides its own; what is known keeps its value."""
     known = known or {}
     base = np.zeros(len(QUANTITIES))
-    base[PLACE["stribeck_speed"]], base[PLACE["limit"]], base[PLACE["strength"]] = 0.1, 1e9, 1.0
+    base[PLACE["friction.stribeck_speed"]], base[PLACE["motor.limit"]], base[PLACE["motor.strength"]] = 0.1, 1e9, 1.0
     # a servo's strength and gain are one number, as are a stated gain and its motor's constant; a torque drive has no gain
     electric = f"motor.kt/{joint}" in twin.space.names
-    fixed = {"kp", "kd", "strength", "limit", "voltage"} if electric else {"strength"} if data.servo else {"kp", "kd"}
+    fixed = {"motor.strength"} if data.servo else {"gains.kp", "gains.kd"}
+    if electric:
+        fixed = {"gains.kp", "gains.kd", "motor.strength", "motor.limit", "motor.voltage"}
     mine = next(d for d in twin.drives if d.name == joint)
     several = np.count_nonzero(twin.model.dof_treeid == twin.model.dof_treeid[mine.dof]) > 1
     if several or (data.servo and not electric):
         # it moves the load of the other joints too, which a joint alone does not see; and a stiff servo hardly shows it
-        fixed.add("offset")
+        fixed.add("offset.encoder")
     own = []
     there = {p.name: p for p in twin.space.parameters}
     offered = {p.name: p for p in more} | there
     loose = offered.get(f"flex.damping/{joint}")
     if loose is not None:  # more than critical damping makes a spring a rigid joint, and a soft one at that
-        rotor, link = base[PLACE["armature"]] + 1e-4, float(np.median(data.inertia))
+        rotor, link = base[PLACE["armature.inertia"]] + 1e-4, float(np.median(data.inertia))
         critical = 2 * np.sqrt(offered[f"flex.stiffness/{joint}"].nominal * rotor * link / (rotor + link))
         offered[loose.name] = replace(loose, high=max(float(critical), loose.nominal))
     for quantity in QUANTITIES:
@@ -167,7 +168,7 @@ def alike(twin: Twin, known: Mapping[str, float] | None = None) -> list[list[int
         kind = [
             (p.quantity, p.nominal, p.low, p.high, (known or {}).get(p.name))
             for p in twin.space.parameters
-            if p.name == f"{p.quantity}/{d.name}" and p.quantity.startswith(DRIVING)
+            if p.name == f"{p.quantity}/{d.name}" and p.quantity in QUANTITIES
         ]
         out.setdefault((is_position_servo(twin.model, d.actuator), *kind), []).append(i)
     return list(out.values())
@@ -183,9 +184,9 @@ def starts(team: Team) -> list[Array]:
     """Where to begin: the nominal model, and servos of several speeds where the gain may be far off."""
     p = team[0]
     out = [np.zeros(len(p.space))]
-    kp, kd = (_name(q, p.joint) for q in ("kp", "kd"))
+    kp, kd = (_name(q, p.joint) for q in ("gains.kp", "gains.kd"))
     if p.data.servo and kp in p.space.names:
-        mass = float(np.median([np.median(t.data.inertia) for t in team])) + p.base[PLACE["armature"]]
+        mass = float(np.median([np.median(t.data.inertia) for t in team])) + p.base[PLACE["armature.inertia"]]
         for speed in NATURAL:
             values = p.space.nominal.copy()
             values[p.space.names.index(kp)] = mass * speed**2
@@ -204,12 +205,7 @@ def errors_at(p: Problem, full: Array, quantities: Sequence[str]) -> Array:
 
 
 def _name(quantity: str, joint: str) -> str:
-    name = QUANTITIES[quantity]
-    return name if quantity == "delay" else f"{name}/{joint}"
-
-
-def _quantity(name: str) -> str:
-    return next(q for q, full in QUANTITIES.items() if name == full or name.startswith(full + "/"))
+    return quantity if quantity == DELAY else f"{quantity}/{joint}"
 
 
 def settle(
@@ -222,11 +218,11 @@ def settle(
         for team, f in zip(teams, own, strict=True)
     ]
     values = _joined(twin, teams, own, parts)
-    if "delay" in chosen and DELAY in twin.space.names:
+    if DELAY in chosen and DELAY in twin.space.names:
         # joints share one delay: with that settled, the rest of each is fitted again from where it was
         delay = values[twin.space.names.index(DELAY)]
-        rest = tuple(q for q in chosen if q != "delay")
-        held = [[p.at("delay", float(delay)) for p in team] for team in teams]
+        rest = tuple(q for q in chosen if q != DELAY)
+        held = [[p.at(DELAY, float(delay)) for p in team] for team in teams]
         again = [solve(team, rest, keep, [f.x], iterations=5) for team, f in zip(held, own, strict=True)]
         values = _joined(twin, teams, again, parts)
         values[twin.space.names.index(DELAY)] = delay

@@ -5,31 +5,37 @@ from dataclasses import dataclass
 import mujoco
 
 from gapless.robots import driven
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import amount, factor
+from gapless.twin.mechanism import DRIVE, STANDING_FRICTION, Bound, Fields, Mechanism, Quantity, Values
+
+INERTIA = Quantity(
+    "armature.inertia",
+    "kg m2",
+    remedy="set the armature to {value} ({ratio} the model's {nominal}): rotor inertia times the gear ratio squared",
+    rungs=(DRIVE,),
+    standing=STANDING_FRICTION,
+    shows="faster motion with sharp reversals shows it",
+    ranges={"wide": ("x", 0.8, 1.25)},
+    exported="armature",
+)
 
 
 @dataclass(frozen=True)
-class Armature:
+class Armature(Mechanism):
     """Reflected rotor inertia of each joint [kg m2]."""
 
+    quantities = (INERTIA,)
     joints: str = "*"
-
-    def install(self, spec: mujoco.MjSpec) -> None:
-        pass
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         dofs = [d.dof for d in motors]
         parameters = []
         for d in motors:
-            name, value = f"armature.inertia/{d.name}", float(model.dof_armature[d.dof])
-            # where the model has none, the size of the link's own inertia is what matters
-            own = float(model.dof_M0[d.dof])
+            value, link = float(model.dof_armature[d.dof]), float(model.dof_M0[d.dof])
             parameters.append(
-                factor(name, value, 1.5, 0.05, "kg m2", span=30.0)
-                if value > 0
-                else amount(name, 0.0, 0.3 * own, 0.01 * own, "kg m2", 0.0, 10 * own)
+                INERTIA.factor(d.name, value, 1.5, 0.05, span=30.0)
+                if value > 0  # where the model has none, the inertia of the link is what matters
+                else INERTIA.amount(d.name, 0.0, 0.3 * link, 0.01 * link, 0.0, 10 * link)
             )
 
         def apply(fields: Fields, values: Values) -> None:

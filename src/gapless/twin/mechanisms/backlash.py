@@ -6,20 +6,34 @@ import mujoco
 import numpy as np
 
 from gapless.robots import driven
-from gapless.twin.mechanism import Bound, Fields, Values, last_joints
-from gapless.twin.space import amount
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, Values, last_joints
 
 PLAY = "_play"
 LEAST = 1e-5  # rad: half the narrowest play; a limit of no width at all makes the solver fight itself
+WIDTH = Quantity(
+    "backlash.width",
+    "rad",
+    remedy="repair or preload the gear; otherwise model a play of {value} and randomise it",
+    separated={"flex.stiffness": "load the joint from one side, then move: play then closes, a spring does not"},
+    rungs=("+ backlash",),
+    starts=(0.005, 0.03),
+    structure=True,
+)
 
 
 @dataclass(frozen=True)
-class Backlash:
+class Backlash(Mechanism):
     """Total play of each joint [rad] (MuJoCo's two-joint recipe). The encoder and the drive are on the motor's side."""
 
+    quantities = (WIDTH,)
+    rival_step = 0.5  # gear teeth are stiffer than the steps of most models can follow
     joints: str = "*"
     width: float = 0.0
     """Nominal play [rad]."""
+
+    @classmethod
+    def suspected(cls, model: mujoco.MjModel, motion: Motion) -> "Backlash":
+        return cls()
 
     def install(self, spec: mujoco.MjSpec) -> None:
         for joint in last_joints(spec, self.joints):
@@ -46,7 +60,7 @@ class Backlash:
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         plays = [model.joint(d.name + PLAY).id for d in motors]
-        parameters = [amount(f"backlash.width/{d.name}", self.width, 0.01, 0.001, "rad", 0.0, 0.3) for d in motors]
+        parameters = [WIDTH.amount(d.name, self.width, 0.01, 0.001, 0.0, 0.3) for d in motors]
 
         def apply(fields: Fields, values: Values) -> None:
             fields["jnt_range"][:, plays] = np.moveaxis(_range(values["backlash.width"]), 0, -1)

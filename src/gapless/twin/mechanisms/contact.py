@@ -1,26 +1,52 @@
 """Contact: grip, stiffness and damping of whatever touches, the slope of the ground, a step in the way."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import mujoco
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.robots import base_joint
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import amount, factor
+from gapless.twin.mechanism import ON_FEET, Bound, Fields, Mechanism, Quantity, Values
 
 STEP = "gapless_step"
 
+GROUND = "+ ground contact"
+_quantity = partial(Quantity, shown_by=ON_FEET, conditional=True)
+FRICTION = _quantity(
+    "contact.friction",
+    remedy="set the floor's friction to {value} and randomise it widely: it is never the same twice",
+    standing=GROUND,
+    ranges={"wide": ("", 0.5, 1.25), "models30": ("", 0.75, 1.15)},  # Tan et al. 2018; Hwangbo et al. 2019: 0.95 +- 0.2
+)
+STIFFNESS, DAMPING = (
+    _quantity(f"contact.{q}", remedy=f"set the contact's {q} to {{value}} times the model's, and randomise it", standing=GROUND)
+    for q in ("stiffness", "damping")
+)
+ROLL, PITCH = (
+    _quantity(
+        f"contact.slope_{axis}",
+        "rad",
+        "contact.slope",
+        "level the floor, or tilt the model's",
+        ranges={"wide": ("", -0.05, 0.05)},
+        mirrored=axis == "roll",
+    )
+    for axis in ("roll", "pitch")
+)
+HEIGHT = _quantity("contact.step", "m", remedy="remove the step, or put one of {value} into the model")
+
 
 @dataclass(frozen=True)
-class Contact:
+class Contact(Mechanism):
     """Coulomb friction of all contacts, their stiffness and damping as factors of the model's (1 = as modelled).
 
     A slope tilts gravity, which on a flat floor is the same physics at no cost; the IMU path knows the tilt. A step is a
     box across the robot's way at `step_at` metres ahead of the world's origin; its height is the parameter.
     """
 
+    quantities = (FRICTION, STIFFNESS, DAMPING, ROLL, PITCH, HEIGHT)
     step_at: float | None = None
 
     def install(self, spec: mujoco.MjSpec) -> None:
@@ -44,15 +70,15 @@ class Contact:
         grip = _grip(model, geoms)
         if touching:
             parameters = [
-                factor("contact.friction", grip, 1.5, 0.1, "", span=10.0),
-                factor("contact.stiffness", 1.0, 3.0, 0.3, "", span=10.0),
-                factor("contact.damping", 1.0, 2.0, 0.2, "", span=10.0),
+                FRICTION.factor("", grip, 1.5, 0.1),
+                STIFFNESS.factor("", 1.0, 3.0, 0.3),
+                DAMPING.factor("", 1.0, 2.0, 0.2),
             ]
         floating = base_joint(model) is not None
         if floating:
-            parameters += [amount(f"contact.slope_{a}", 0.0, 0.05, 0.005, "rad", -0.6, 0.6) for a in ("roll", "pitch")]
+            parameters += [slope.amount("", 0.0, 0.05, 0.005, -0.6, 0.6) for slope in (ROLL, PITCH)]
         if self.step_at is not None:
-            parameters.append(amount("contact.step", 0.0, 0.03, 0.002, "m", 0.0, 0.5))
+            parameters.append(HEIGHT.amount("", 0.0, 0.03, 0.002, 0.0, 0.5))
         gravity = float(np.linalg.norm(model.opt.gravity))
 
         def apply(fields: Fields, values: Values) -> None:

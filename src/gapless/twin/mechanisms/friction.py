@@ -7,17 +7,70 @@ import numpy as np
 
 from gapless.robots import driven, drives
 from gapless.twin import callback
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import Parameter, amount, factor
+from gapless.twin.mechanism import PLAIN_FRICTION, STANDING_FRICTION, Bound, Fields, Mechanism, Quantity, Values
 
 # Dry friction is a soft constraint in MuJoCo; with its defaults a joint creeps. These make it stick, and need many solver
 # iterations to be right (20 give a wrong answer without a warning).
 SOLREF, SOLIMP = (0.01, 1.0), (0.9999, 0.9999, 0.001, 0.5, 2.0)
 ITERATIONS, LS_ITERATIONS = 100, 50
+VISCOUS = Quantity(
+    "friction.viscous",
+    "N m s/rad",
+    remedy="set joint damping to {value}, or identify it with a chirp up to the speeds of the task",
+    rungs=(PLAIN_FRICTION,),
+    standing=STANDING_FRICTION,
+    shows="longer stretches at constant speed, slow and fast, show it",
+    ranges={"wide": ("x", 0.5, 2.0)},  # Peng et al. 2018, less
+    exported="viscous",
+)
+COULOMB = Quantity(
+    "friction.coulomb",
+    "N m",
+    remedy="set friction loss to {value}, or identify it with slow triangles; randomise it by a factor of 2",
+    rungs=(PLAIN_FRICTION,),
+    standing=STANDING_FRICTION,
+    shows="slow reversals show it",
+    ranges={"wide": ("x", 0.5, 2.0)},
+    exported="dry",
+)
+
+
+def _extra(
+    quantity: str, unit: str, rung: str, remedy: str, shows: str, scale: float, low: float, high: float
+) -> tuple[Quantity, float, float, float]:
+    """A quantity of the full model with the size of a real mismatch and bounds, in units of Coulomb friction where a torque."""
+    cause = f"friction.{quantity.partition('_')[0].rstrip('2')}"
+    return Quantity(f"friction.{quantity}", unit, cause, remedy, rungs=(rung,), shows=shows), scale, low, high
+
+
+_STRIBECK = (
+    "+ Stribeck friction",
+    "identify Stribeck friction with slow triangles (`gapless fit` tries it), or learn a residual",
+    "very slow reversals show it",
+)
+_LOAD = (
+    "+ friction with load",
+    "identify friction with load: move with and without a payload (`gapless fit` tries it)",
+    "motion with a known extra mass shows it",
+)
+_ANGLE = (
+    "+ friction with angle",
+    "identify friction over the joint's whole range (`gapless fit` tries it); look at the gear",
+    "the same slow motion at both ends of the range shows it",
+)
+EXTRA = (
+    _extra("stribeck", "N m", *_STRIBECK, 0.5, 0.0, 20.0),
+    _extra("stribeck_speed", "rad/s", *_STRIBECK, 0.05, 0.005, 5.0),
+    _extra("load", "", *_LOAD, 0.1, 0.0, 1.0),
+    _extra("load2", "1/(N m)", *_LOAD, 0.02, 0.0, 1.0),
+    _extra("angle", "N m/rad", *_ANGLE, 0.5, -20.0, 20.0),
+    _extra("angle2", "N m/rad2", *_ANGLE, 0.5, -20.0, 20.0),
+)
+"""In the order of the callback's columns."""
 
 
 @dataclass(frozen=True)
-class Friction:
+class Friction(Mechanism):
     """Torque that resists motion: viscous * v, and dry friction of
 
         coulomb + stribeck * exp(-(v / stribeck_speed)^2) + load * |motor torque| + load2 * motor torque^2
@@ -26,6 +79,7 @@ class Friction:
     never below zero. The terms after Coulomb's need a callback in the engine and are there where `full` is set.
     """
 
+    quantities = (VISCOUS, COULOMB, *(quantity for quantity, *_ in EXTRA))
     joints: str = "*"
     full: bool = False
     hard: bool = True
@@ -47,61 +101,35 @@ class Friction:
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         dofs = [d.dof for d in motors]
-        parameters: list[Parameter] = []
+        torques = {d.name: _torque(model, d.actuator) for d in motors}
+        sizes = {d.name: max(float(model.dof_frictionloss[d.dof]), 0.01 * torques[d.name]) for d in motors}
+        parameters = []
         for d in motors:
-            torque = _torque(model, d.actuator)
-            viscous = float(model.dof_damping[d.dof])
+            viscous, torque = float(model.dof_damping[d.dof]), torques[d.name]
             parameters.append(
-                factor(f"friction.viscous/{d.name}", viscous, 2.0, 0.1, "Nms/rad", span=100.0)
+                VISCOUS.factor(d.name, viscous, 2.0, 0.1, span=100.0)
                 if viscous > 0
-                else amount(f"friction.viscous/{d.name}", 0.0, 0.01 * torque, 0.001 * torque, "Nms/rad", 0.0, torque)
+                else VISCOUS.amount(d.name, 0.0, 0.01 * torque, 0.001 * torque, 0.0, torque)
             )
         for d in motors:
-            torque, dry = _torque(model, d.actuator), float(model.dof_frictionloss[d.dof])
-            size = max(dry, 0.01 * torque)
-            parameters.append(amount(f"friction.coulomb/{d.name}", dry, size, 0.1 * size, "Nm", 0.0, max(torque, 20 * size)))
-        if self.full:
-            slot = callback.slot(model)
-            for k, (quantity, scale, unit, low, high, _) in enumerate(_EXTRA):
-                for d in motors:
-                    start = float(model.jnt_user[d.joint, slot + k])
-                    size = max(float(model.dof_frictionloss[d.dof]), 0.01 * _torque(model, d.actuator))
-                    unit_size = size if unit.startswith("Nm") else 1.0
-                    parameters.append(
-                        amount(
-                            f"friction.{quantity}/{d.name}",
-                            start,
-                            scale * unit_size,
-                            0.1 * scale * unit_size,
-                            unit,
-                            low * unit_size,
-                            high * unit_size,
-                        )
-                    )
-            joints = [d.joint for d in motors]
+            dry, size = model.dof_frictionloss[d.dof], sizes[d.name]
+            parameters.append(COULOMB.amount(d.name, dry, size, 0.1 * size, 0.0, max(torques[d.name], 20 * size)))
+        slot, joints = callback.slot(model), [d.joint for d in motors]
+        for k, (quantity, scale, low, high) in enumerate(EXTRA if self.full else ()):
+            for d in motors:
+                size = sizes[d.name] if quantity.unit.startswith("N m") else 1.0
+                start = model.jnt_user[d.joint, slot + k]
+                parameters.append(quantity.amount(d.name, start, scale * size, 0.1 * scale * size, low * size, high * size))
 
         def apply(fields: Fields, values: Values) -> None:
             fields["dof_damping"][:, dofs] = values["friction.viscous"]
             dry = values["friction.coulomb"]
             # a joint without any dry friction gets no constraint row, and the callback would have nothing to write to
             fields["dof_frictionloss"][:, dofs] = np.maximum(dry, callback.LEAST) if self.full else dry
-            if self.full:
-                for k, (quantity, *_) in enumerate(_EXTRA):
-                    fields["jnt_user"][:, joints, slot + k] = values[f"friction.{quantity}"]
+            for k, (quantity, *_) in enumerate(EXTRA if self.full else ()):
+                fields["jnt_user"][:, joints, slot + k] = values[quantity.name]
 
         return Bound(parameters, apply)
-
-
-# quantity, scale, unit, low, high, start; scale and bounds of torques are in units of the joint's Coulomb friction.
-# The order is the order of the callback's columns.
-_EXTRA = (
-    ("stribeck", 0.5, "Nm", 0.0, 20.0, 0.0),
-    ("stribeck_speed", 0.05, "rad/s", 0.005, 5.0, 0.1),
-    ("load", 0.1, "", 0.0, 1.0, 0.0),
-    ("load2", 0.02, "1/Nm", 0.0, 1.0, 0.0),
-    ("angle", 0.5, "Nm/rad", -20.0, 20.0, 0.0),
-    ("angle2", 0.5, "Nm/rad2", -20.0, 20.0, 0.0),
-)
 
 
 def _torque(model: mujoco.MjModel, actuator: int) -> float:

@@ -9,27 +9,54 @@ import numpy as np
 
 from gapless.errors import unknown
 from gapless.robots import ONE_AXIS, Drive, driven, drives, is_dc_motor, is_position_servo, is_velocity_servo
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import Parameter, amount, factor
+from gapless.twin.mechanism import DRIVE, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values
 
 KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm
+STIFFNESS = Quantity(
+    "gains.kp",
+    "N m/rad",
+    remedy="set kp to {value} ({ratio} the model's {nominal}), or find out what the firmware's unit is",
+    separated={"motor.strength": "command jumps so large that the torque limit bites, or log motor torque"},
+    far=(-9.0, -6.0),  # -9 is a gain that is 40 times too high in the model
+    rungs=(DRIVE,),
+    standing=STANDING_DRIVE,
+    shows="holding poses against a known weight shows it",
+    ranges={"wide": ("x", 0.8, 1.25)},  # Peng et al. 2018, less
+    exported="kp",
+)
+DAMPING = Quantity(
+    "gains.kd",
+    "N m s/rad",
+    remedy="set kd to {value} ({ratio} the model's {nominal})",
+    separated={
+        "friction.viscous": "log motor torque, or move so fast that the torque limit bites",
+        "latency.action": "move faster: a chirp up to 6 Hz",
+    },
+    far=(-6.0, 6.0),
+    rungs=(DRIVE,),
+    standing=STANDING_DRIVE,
+    shows="fast free motion shows it",
+    ranges={"wide": ("x", 0.8, 1.25)},
+    exported="kd",
+)
 
 
 @dataclass(frozen=True)
-class Gains:
-    """Proportional and derivative gain of each servo [Nm/rad, Nms/rad].
+class Gains(Mechanism):
+    """Proportional and derivative gain of each servo [N m/rad, N m s/rad].
 
     A model that takes torque but whose robot closes a position loop in the drive needs the drive's gains stated:
     `Gains(kp={"*": 20.0}, kd={"*": 1.5})` turns its torque actuators into servos. Firmware counts become SI by `unit`: a
-    Feetech servo at P = 16 is `Gains(kp={"*": 16}, unit=1.11)` where one count is 1.11 Nm/rad.
+    Feetech servo at P = 16 is `Gains(kp={"*": 16}, unit=1.11)` where one count is 1.11 N m/rad.
     """
 
+    quantities = (STIFFNESS, DAMPING)
     joints: str = "*"
     kp: Mapping[str, float] = field(default_factory=dict)
     """Joint pattern to proportional gain, in firmware units."""
     kd: Mapping[str, float] = field(default_factory=dict)
     unit: float = 1.0
-    """What one firmware unit is in Nm/rad (and Nms/rad)."""
+    """What one firmware unit is in N m/rad (and N m s/rad)."""
     quantum: float = 0.0
     """The step to which the firmware rounds a position command [rad]."""
 
@@ -71,18 +98,14 @@ class Gains:
         velocity = [d for d in driven(model, self.joints) if is_velocity_servo(model, d.actuator)]
         velocity = [d for d in velocity if model.actuator_biasprm[d.actuator, 1] == 0]  # not those that integrate
         gains = [_read(model, d) for d in position]
-        parameters: list[Parameter] = []
-        parameters += [
-            factor(f"gains.kp/{d.name}", kp, 1.5, 0.05, "Nm/rad", span=300.0)
-            for d, (kp, _) in zip(position, gains, strict=True)
-        ]
+        parameters = [STIFFNESS.factor(d.name, kp, 1.5, 0.05, span=300.0) for d, (kp, _) in zip(position, gains, strict=True)]
         kds = {d.name: (kd, kp) for d, (kp, kd) in zip(position, gains, strict=True)}
         kds |= {d.name: (-model.actuator_biasprm[d.actuator, 2], 0.0) for d in velocity}
         for name, (kd, kp) in kds.items():
             parameters.append(
-                factor(f"gains.kd/{name}", kd, 1.5, 0.05, "Nms/rad", span=300.0)
+                DAMPING.factor(name, kd, 1.5, 0.05, span=300.0)
                 if kd > 0
-                else amount(f"gains.kd/{name}", 0.0, 0.05 * kp, 0.002 * kp, "Nms/rad", 0.0, kp)
+                else DAMPING.amount(name, 0.0, 0.05 * kp, 0.002 * kp, 0.0, kp)
             )
         dc = [i for i, d in enumerate(position) if is_dc_motor(model, d.actuator)]
         affine = [i for i in range(len(position)) if i not in dc]

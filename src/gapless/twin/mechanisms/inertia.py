@@ -16,16 +16,50 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import unknown
 from gapless.robots import base_joint, drives
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import Parameter, amount, factor
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Quantity, Values
 
 TENSOR = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (1, 0), "xz": (2, 0), "yz": (2, 1)}
+LINKS = "+ link masses and centres"
+MASS = Quantity(
+    "inertia.mass",
+    "kg",
+    remedy="weigh the links: their masses are {ratio} the model's",
+    separated={"armature.inertia": "hold several poses: gravity acts on links, not on rotors"},
+    rungs=(LINKS,),
+    torque_only=True,
+    ranges={"wide": ("x", 0.8, 1.2), "models30": ("x", 0.85, 1.15)},  # Tan et al. 2018; Hwangbo et al. 2019
+)
+CENTRE = tuple(
+    Quantity(
+        f"inertia.com_{axis}",
+        "m",
+        "inertia.com",
+        "weigh the robot in several poses: centres of mass are not where the model has them",
+        {"offset.encoder": "move faster, or hold several poses"},
+        rungs=(LINKS,),
+        torque_only=True,
+        ranges={"wide": ("base", -1.5, 1.5), "models30": ("+", -0.02, 0.02)},  # Hwangbo et al. 2019: 2 cm
+        mirrored=axis == "y",
+    )
+    for axis in "xyz"
+)
+SHAPE = tuple(Quantity(f"inertia.tensor_{key}", cause="inertia.tensor") for key in TENSOR)
+PAYLOAD = Quantity(
+    "inertia.payload",
+    "kg",
+    remedy="add {value} to the model, or take it off the robot; randomise over what the robot will carry",
+    separated={"offset.encoder": "move faster, or hold several poses"},
+    conditional=True,
+    standing="+ payload on the base",
+    ranges={"wide": ("of mass", 0.0, 0.2)},
+)
 
 
 @dataclass(frozen=True)
-class Inertia:
+class Inertia(Mechanism):
     """Mass [kg] and centre of mass [m, in the link's frame] of links, their tensors where asked for, and a payload [kg]."""
 
+    quantities = (MASS, *CENTRE, *SHAPE, PAYLOAD)
     links: str = "*"
     tensor: str = ""
     """Pattern of the links whose inertia tensor is uncertain too: `tensor_xx` ... are logarithms of stretch along the
@@ -33,38 +67,31 @@ class Inertia:
     payload: str | None = None
     """The body that carries the payload, at its origin; the floating base, or else the last driven link."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
-        pass
-
     def bind(self, model: mujoco.MjModel) -> Bound:
         names = [model.body(b).name for b in range(model.nbody)]
         moving = [b for b in range(1, model.nbody) if model.body_mass[b] > 0 and model.body_weldid[b] > 0]
         links = _pick(self.links, moving, names)
         tensors = _pick(self.tensor, moving, names) if self.tensor else []
         carrier = _carrier(model, self.payload, names)
-        parameters: list[Parameter] = []
-        parameters += [factor(f"inertia.mass/{names[b]}", float(model.body_mass[b]), 1.2, 0.03, "kg", span=5.0) for b in links]
-        for i, axis in enumerate("xyz"):
+        parameters = [MASS.factor(names[b], model.body_mass[b], 1.2, 0.03, span=5.0) for b in links]
+        for i, centre in enumerate(CENTRE):
             for b in links:
-                size = _size(model, b)
-                at = float(model.body_ipos[b, i])
-                parameters.append(
-                    amount(f"inertia.com_{axis}/{names[b]}", at, 0.2 * size, 0.03 * size, "m", at - 2 * size, at + 2 * size)
-                )
-        for key in TENSOR:
-            parameters += [amount(f"inertia.tensor_{key}/{names[b]}", 0.0, 0.1, 0.02, "", -1.0, 1.0) for b in tensors]
+                size, x = _size(model, b), float(model.body_ipos[b, i])
+                parameters.append(centre.amount(names[b], x, 0.2 * size, 0.03 * size, x - 2 * size, x + 2 * size))
+        for shape in SHAPE:
+            parameters += [shape.amount(names[b], 0.0, 0.1, 0.02, -1.0, 1.0) for b in tensors]
         weight = float(model.body_subtreemass[carrier])
-        parameters.append(amount("inertia.payload", 0.0, 0.1 * weight, 0.01 * weight, "kg", 0.0, 2 * weight))
+        parameters.append(PAYLOAD.amount("", 0.0, 0.1 * weight, 0.01 * weight, 0.0, 2 * weight))
 
         def apply(fields: Fields, values: Values) -> None:
             mass, ipos, inertia = fields["body_mass"], fields["body_ipos"], fields["body_inertia"]
             ratio = values["inertia.mass"] / mass[:, links]
             mass[:, links] = values["inertia.mass"]
             inertia[:, links] *= ratio[:, :, None]
-            for i, axis in enumerate("xyz"):
-                ipos[:, links, i] = values[f"inertia.com_{axis}"]
+            for i, centre in enumerate(CENTRE):
+                ipos[:, links, i] = values[centre.name]
             if tensors:
-                _stretch(fields, np.array(tensors), np.stack([values[f"inertia.tensor_{key}"] for key in TENSOR], axis=-1))
+                _stretch(fields, np.array(tensors), np.stack([values[shape.name] for shape in SHAPE], axis=-1))
             if np.any(values["inertia.payload"]):
                 _load(fields, carrier, values["inertia.payload"][:, 0])
 

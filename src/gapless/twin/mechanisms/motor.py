@@ -7,14 +7,43 @@ import numpy as np
 
 from gapless.errors import BadInput
 from gapless.robots import Drive, driven, is_dc_motor, is_position_servo
-from gapless.twin.mechanism import Bound, Fields, Values
+from gapless.twin.mechanism import DRIVE, Bound, Fields, Mechanism, Motion, Quantity, Values
 from gapless.twin.mechanisms.gains import KD, KP
-from gapless.twin.space import Parameter, factor
+from gapless.twin.space import Parameter
 
 # Places in the parameter arrays of MuJoCo's `dcmotor` actuator.
 R, K, VMAX = 0, 1, 7  # gainprm: winding resistance, motor constant, supply voltage
 THERMAL_RESISTANCE = 2  # dynprm: K/W from winding to ambient
 SUPPLY = 24.0  # V: stands for any supply where only the torque-speed line is known
+LINE = "+ torque-speed line"
+STRENGTH = Quantity(
+    "motor.strength",
+    remedy="scale the drive's torque by {value}: check the torque constant and the supply voltage",
+    rungs=(DRIVE,),
+    shows="a known extra mass or logged torque shows it",
+    ranges={"wide": ("x", 0.8, 1.2)},  # Tan et al. 2018
+)
+LIMIT = Quantity(
+    "motor.limit",
+    "N m",
+    remedy="set the torque limit to {value} ({ratio} the model's {nominal}): check the drive's current limit",
+    rungs=("+ torque limit", LINE),
+    shows="it was never reached: a larger step shows it",
+    exported="limit",
+)
+NO_LOAD_SPEED = Quantity(
+    "motor.no_load_speed",
+    "rad/s",
+    remedy="set the no-load speed to {value}: check the supply voltage",
+    rungs=(LINE,),
+    structure=True,
+)
+KT = Quantity("motor.kt", "N m/A", remedy="set the torque constant to {value} ({ratio} the model's {nominal})", rungs=(DRIVE,))
+RESISTANCE = Quantity(
+    "motor.resistance", "Ohm", remedy="set the winding's resistance to {value} ({ratio} the model's {nominal})", rungs=(DRIVE,)
+)
+VOLTAGE = Quantity("motor.voltage", "V", remedy="set the supply voltage to {value}; log it, since it sags under load")
+HEATING = Quantity("motor.heating", "K/W")
 
 
 @dataclass(frozen=True)
@@ -22,7 +51,7 @@ class DC:
     """An electric motor as its data sheet gives it, at the joint (behind the gear)."""
 
     kt: float
-    """Torque constant [Nm/A], also the back-EMF constant [Vs/rad]."""
+    """Torque constant [N m/A], also the back-EMF constant [V s/rad]."""
     resistance: float
     """Of the winding [Ohm]."""
     voltage: float
@@ -39,7 +68,7 @@ class DC:
 
 
 @dataclass(frozen=True)
-class Motor:
+class Motor(Mechanism):
     """Torque that a drive delivers.
 
     `Motor()`: strength (1 = as modelled) and torque limit. `Motor(no_load_speed=21.0)` adds the torque-speed line: full
@@ -47,9 +76,15 @@ class Motor:
     voltage and heating instead; its stall torque is kt V / R. The last two need position servos.
     """
 
+    quantities = (STRENGTH, LIMIT, NO_LOAD_SPEED, KT, RESISTANCE, VOLTAGE, HEATING)
     joints: str = "*"
     no_load_speed: float | None = None
     dc: DC | None = None
+
+    @classmethod
+    def suspected(cls, model: mujoco.MjModel, motion: Motion) -> "Motor":
+        """A torque-speed line that the fastest motion reaches half-way."""
+        return cls(no_load_speed=2 * float(np.abs(motion.dq).max()))
 
     def install(self, spec: mujoco.MjSpec) -> None:
         if self.no_load_speed is None and self.dc is None:
@@ -67,14 +102,12 @@ class Motor:
         motors = driven(model, self.joints)
         act = np.array([d.actuator for d in motors], dtype=int)
         limited = [i for i, d in enumerate(motors) if _limit(model, d)]
-        parameters = [factor(f"motor.strength/{d.name}", 1.0, 1.2, 0.03, "", span=5.0) for d in motors]
-        parameters += [
-            factor(f"motor.limit/{motors[i].name}", _limit(model, motors[i]), 1.3, 0.05, "Nm", span=5.0) for i in limited
-        ]
+        parameters = [STRENGTH.factor(d.name, 1.0, 1.2, 0.03, span=5.0) for d in motors]
+        parameters += [LIMIT.factor(motors[i].name, _limit(model, motors[i]), 1.3, 0.05, span=5.0) for i in limited]
         if self.dc:
             parameters += self._dc_parameters(self.dc, motors)
         elif self.no_load_speed:
-            parameters += [factor(f"motor.no_load_speed/{d.name}", self.no_load_speed, 1.3, 0.05, "rad/s") for d in motors]
+            parameters += [NO_LOAD_SPEED.factor(d.name, self.no_load_speed, 1.3, 0.05) for d in motors]
         nominal = np.array([_limit(model, motors[i]) for i in limited])
         on_actuator = [k for k, i in enumerate(limited) if model.actuator_forcelimited[motors[i].actuator]]
         on_joint = [k for k in range(len(limited)) if k not in on_actuator]
@@ -118,10 +151,10 @@ class Motor:
         return Bound(parameters, apply)
 
     def _dc_parameters(self, dc: DC, motors: list[Drive]) -> list[Parameter]:
-        named = [("kt", dc.kt, "Nm/A"), ("resistance", dc.resistance, "Ohm"), ("voltage", dc.voltage, "V")]
+        stated = [(KT, dc.kt), (RESISTANCE, dc.resistance), (VOLTAGE, dc.voltage)]
         if dc.thermal_resistance:
-            named.append(("heating", dc.thermal_resistance, "K/W"))
-        return [factor(f"motor.{q}/{d.name}", v, 1.3, 0.05, unit, span=5.0) for q, v, unit in named for d in motors]
+            stated.append((HEATING, dc.thermal_resistance))
+        return [quantity.factor(d.name, value, 1.3, 0.05, span=5.0) for quantity, value in stated for d in motors]
 
 
 def _limit(model: mujoco.MjModel, d: Drive) -> float:

@@ -6,22 +6,24 @@ import mujoco
 import numpy as np
 
 from gapless.errors import unknown
-from gapless.twin.mechanism import Bound, Fields, Values
-from gapless.twin.space import amount, factor
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Quantity, Values
 
 TABLE, TIP = "gapless_table", "gapless_tip"
 IMPEDANCE = 0.9  # constant over depth, so that the spring is linear
 AWAY = 10.0  # m: below anything a robot reaches, so that an absent table touches nothing
+HEIGHT, STIFFNESS = Quantity("table.height", "m"), Quantity("table.stiffness", "N/m")
+POINT = tuple(Quantity(f"table.{axis}", "m") for axis in "xyz")
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Mechanism):
     """A level surface at a height [m], and the point of a link [m, in its frame] that meets it with a stiffness [N/m].
 
     The stiffness is that of everything that gives: surface, gripper, arm. It is slippery. A table at -10 m, the nominal one, is
     none.
     """
 
+    quantities = (HEIGHT, STIFFNESS, *POINT)
     link: str
     point: tuple[float, float, float]
     stiffness: float = 300.0
@@ -53,15 +55,15 @@ class Table:
         # the engine's contact spring is an acceleration; this is what a newton does to the point (invweight of its link)
         give = float(model.body_invweight0[model.geom_bodyid[tip], 0])
         parameters = [
-            amount("table.height", -AWAY, 0.01, 0.001, "m", -AWAY, AWAY),
-            factor("table.stiffness", self.stiffness, 2.0, 0.3, "N/m", span=100.0),
-            *(amount(f"table.{a}", at, 0.01, 0.001, "m", at - 0.3, at + 0.3) for a, at in zip("xyz", self.point, strict=True)),
+            HEIGHT.amount("", -AWAY, 0.01, 0.001, -AWAY, AWAY),
+            STIFFNESS.factor("", self.stiffness, 2.0, 0.3, span=100.0),
+            *(p.amount("", x, 0.01, 0.001, x - 0.3, x + 0.3) for p, x in zip(POINT, self.point, strict=True)),
         ]
 
         def apply(fields: Fields, values: Values) -> None:
             fields["geom_pos"][:, table, 2] = values["table.height"][:, 0]
-            for i, axis in enumerate("xyz"):
-                fields["geom_pos"][:, tip, i] = values[f"table.{axis}"][:, 0]
+            for i, p in enumerate(POINT):
+                fields["geom_pos"][:, tip, i] = values[p.name][:, 0]
             # static force per metre is (engine's stiffness) / (give (1 - impedance)); damped critically
             spring = values["table.stiffness"][:, 0] * give * (1 - IMPEDANCE)
             fields["pair_solref"][:, pair, 0] = -spring
