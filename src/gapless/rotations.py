@@ -31,3 +31,16 @@ def roll_pitch(roll: Array, pitch: Array) -> Array:
     """Quaternion of a rotation about x by roll, then about the new y by pitch. Shape: (..., 4)."""
     about_x, about_y = (np.cos(roll / 2), np.sin(roll / 2)), (np.cos(pitch / 2), np.sin(pitch / 2))
     return np.stack([x * y for y in about_y for x in about_x], axis=-1)
+
+
+def up_of(quat: Array) -> Array:
+    """The world's upward axis as seen from frames: the third row of their rotation matrices. Shapes: (n, 4) to (n, 3)."""
+    w, x, y, z = quat.T
+    return np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Cross products; numpy's own takes ten times as long on short vectors."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)

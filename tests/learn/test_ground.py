@@ -37,7 +37,7 @@ def strip(ground, level):
 def put(environment, x, y):
     """Robots as they are, but elsewhere, their lowest foot on the ground."""
     scene, qpos = environment.scene, environment.worlds.qpos
-    at = scene.base_place
+    at = scene.base_qpos
     qpos[:, at], qpos[:, at + 1], qpos[:, at + 2] = x, y, 0.0
     q = qpos[:, [d.qpos for d in environment.twin.drives]]
     low = scene.feet_at(q, 0 * q, qpos[:, at + 3 : at + 7], qpos[:, at : at + 3])[2]

@@ -20,7 +20,7 @@ from gapless.errors import BadInput
 from gapless.identify.clean import WORTH, columns, sound
 from gapless.identify.per_joint.kernel import BLOCK
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
-from gapless.robots import Drive, base_joint, drive_signal
+from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
 
@@ -101,7 +101,7 @@ def _commands(twin: Twin, log: Log) -> dict[str, list[str]]:
             "say --in-air if the robot hung in a frame"
         )
     for d in twin.drives:
-        told.setdefault(f"{drive_signal(twin.model, d.actuator)}_cmd", []).append(d.name)
+        told.setdefault(f"{d.signal}_cmd", []).append(d.name)
     if "dq_cmd" in told:
         raise BadInput(f"{told['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     if "tau_cmd" in told and "tau_cmd" not in log and "q_cmd" in log:
@@ -169,7 +169,7 @@ def _follows(twin: Twin, log: Log) -> None:
     clock, name = log["q"].time, log.name
     wrong = {f.joint: f for f in joint_findings(log, None) if f.severity == ERROR and f.signal in ("q", "q_cmd")}
     for d in twin.drives:
-        kind, q = drive_signal(twin.model, d.actuator), log["q"].column(d.name)
+        kind, q = d.signal, log["q"].column(d.name)
         on = np.isfinite(q)
         if "enabled" in log and d.name in log["enabled"].columns:
             on &= log.at("enabled", clock)[:, log["enabled"].columns.index(d.name)] > 0.5
@@ -235,7 +235,7 @@ def _wildest(twin: Twin, log: Log) -> Drive:
     dofs = [d.dof for d in twin.drives]
     data.qpos[[d.qpos for d in twin.drives]] = columns(log, "q", twin.joints)[0]
     for d in twin.drives:
-        data.ctrl[d.control] = log[f"{drive_signal(model, d.actuator)}_cmd"].column(d.name)[0]
+        data.ctrl[d.control] = log[f"{d.signal}_cmd"].column(d.name)[0]
     worst = np.zeros(len(dofs))
     with quiet():
         for _ in range(int(BEGINNING / model.opt.timestep)):

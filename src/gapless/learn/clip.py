@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-import struct
 from pathlib import Path
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.files import atomic
 from gapless.learn import course
 from gapless.learn.task import Task
 from gapless.policy import Contract
-from gapless.robots import PNG, png_chunk, png_header, png_rows, studio
+from gapless.robots import studio, write_apng
 from gapless.twin import Belief, Twin
 
 WIDTH, HEIGHT, RATE = 400, 300, 12.5
@@ -60,22 +57,3 @@ def film_course(
                 mujoco.mj_forward(model, data)
                 pictures.append(picture(data))
     write_apng(path, pictures, every * twin.control_dt)
-
-
-def write_apng(path: Path, pictures: list[NDArray[np.uint8]], delay: float) -> None:
-    """Write pictures (height, width, 3) as an animated PNG that repeats, whole or not at all (PNG, third edition).
-
-    delay: between two pictures [s].
-    """
-    height, width, _ = pictures[0].shape
-    out = [PNG, png_header(pictures[0]), png_chunk(b"acTL", struct.pack(">II", len(pictures), 0))]
-    number = 0
-    for k, picture in enumerate(pictures):
-        control = struct.pack(">IIIIIHHBB", number, width, height, 0, 0, round(1000 * delay), 1000, 0, 0)
-        out.append(png_chunk(b"fcTL", control))
-        rows = png_rows(picture)
-        out.append(png_chunk(b"IDAT", rows) if k == 0 else png_chunk(b"fdAT", struct.pack(">I", number + 1) + rows))
-        number += 1 if k == 0 else 2
-    out.append(png_chunk(b"IEND", b""))
-    with atomic(path) as part:
-        part.write_bytes(b"".join(out))

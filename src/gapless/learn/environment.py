@@ -30,7 +30,7 @@ from gapless.policy import (
     Timing,
     targets,
 )
-from gapless.robots import Drive, drive_signal, imu_of
+from gapless.robots import Drive, imu_of
 from gapless.rotations import multiply
 from gapless.twin import Belief, Motor, Space, Twin
 from gapless.worlds import Worlds
@@ -38,7 +38,6 @@ from gapless.worlds import Worlds
 Frame = NDArray[np.float32]
 JOINTS = ("q", "dq", "tau")
 KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
-_ANY = (-np.inf, np.inf)
 SPREAD = 3.0
 """Parameters are shown to the critic in units of a real mismatch, up to this many."""
 
@@ -112,8 +111,7 @@ class Environment:
         self._encoders = [i for i, name in enumerate(self.worlds.belief.space.names) if name.startswith("offset.encoder")]
         self._parameters = np.zeros((n, len(self.quantities)))
         self._places, self._dofs = [d.qpos for d in twin.drives], [d.dof for d in twin.drives]
-        ranges = [twin.model.jnt_range[d.joint] if twin.model.jnt_limited[d.joint] else _ANY for d in twin.drives]
-        self._limits = np.array(ranges).T
+        self._limits = np.array([(d.low, d.high) for d in twin.drives]).T
         self._until = np.full(n, np.inf)
         self._ask_at = np.full(n, np.inf)
         self._push_at = np.full(n, np.inf)
@@ -208,7 +206,7 @@ class Environment:
         if scene.ground is not None:
             self._place(ids, qpos)
         if scene.has_legs:
-            at = scene.base_place
+            at = scene.base_qpos
             qvel[:, scene.base_dof : scene.base_dof + 2] = rng.uniform(-1, 1, (k, 2)) * episode.start_dq
             qpos[:, at + 2] = 0.0
             _, _, low = scene.feet_at(qpos[:, places], qvel[:, dofs], qpos[:, at + 3 : at + 7], qpos[:, at : at + 3])
@@ -233,7 +231,7 @@ class Environment:
 
     def _place(self, ids: NDArray[np.int64], qpos: Array) -> None:
         """Put robots on level places of the ground, turned any way: shape of qpos (k, nq)."""
-        ground, at, rng = self.scene.ground, self.scene.base_place, self._rng
+        ground, at, rng = self.scene.ground, self.scene.base_qpos, self._rng
         assert ground is not None
         place, self.ground_hardness[ids] = ground.start(rng.uniform(0.0, self.hardness, len(ids)), rng)
         qpos[:, at : at + 2] = place
@@ -313,7 +311,7 @@ class Environment:
 def _check_drives(twin: Twin, contract: Contract) -> None:
     """Raise unless the robot's drives take what a policy puts out, as often as it does."""
     for d in (d for d in twin.drives if d.name in contract.joints.names):
-        kind = KINDS[drive_signal(twin.model, d.actuator)]
+        kind = KINDS[d.signal]
         if kind != contract.action.kind:
             raise BadInput(f"the policy commands {contract.action.kind}, but the drive of {d.name} takes {kind}")
     period = contract.timing.control_dt
@@ -325,7 +323,7 @@ def _most(twin: Twin, d: Drive, torque: float) -> float:
     """The largest command of a velocity or torque drive."""
     if twin.model.actuator_ctrllimited[d.actuator]:
         return float(np.abs(twin.model.actuator_ctrlrange[d.actuator]).max())
-    if drive_signal(twin.model, d.actuator) == "tau" and np.isfinite(torque):
+    if d.signal == "tau" and np.isfinite(torque):
         return torque
     raise BadInput(
         f"{d.name} has no limit on its command, so an action has no scale: give it a ctrlrange, or gains (--kp, --kd)"
@@ -345,7 +343,7 @@ def build_contract(twin: Twin, task: Task) -> Contract:
     table = robot.joint_table
     if not table:
         raise BadInput(f"{twin.name} has no driven joints, so there is nothing to learn; state gains with --kp and --kd")
-    signals = {drive_signal(twin.model, d.actuator) for d in twin.drives}
+    signals = {d.signal for d in twin.drives}
     if len(signals) > 1:
         raise BadInput(f"{twin.name} mixes drives of {' and '.join(sorted(signals))}; a policy commands one kind")
     signal = signals.pop()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from itertools import pairwise
-
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +9,13 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.learn.ground import ground_of
 from gapless.policy import Gait
-from gapless.robots import Legs, base_joint, cross, find_legs
-from gapless.rotations import rotate_back
+from gapless.robots import Legs, base_joint, find_legs, soles_of
+from gapless.rotations import cross, rotate_back, up_of
 from gapless.twin import Twin
 from gapless.worlds import Worlds
 
 TOUCH = 0.004
 """A foot whose lowest point is nearer to the ground than this touches it; contacts are soft by about 1 mm [m]."""
-
-
-THICK = 0.01
-"""A point of a foot that is no higher than this above its lowest at home is part of its sole [m]."""
 
 
 class Scene:
@@ -87,14 +80,12 @@ class Scene:
         self.home: Array = worlds.home[self._places]
         """Joint positions at home. Shape: (joints,)."""
         self._stance = np.zeros((1, 3)) if self._legs is None else self._legs.home
-        self._soles = None if self._legs is None or self.ground is None else _soles(self._legs, self.home)
+        self._soles = None if self._legs is None or self.ground is None else soles_of(self._legs, self.home)
         if self._base is not None:
-            at = int(twin.model.jnt_qposadr[self._base])
-            self.home_height = float(worlds.home[at + 2])
+            self.base_qpos, self.base_dof = int(twin.model.jnt_qposadr[self._base]), int(twin.model.jnt_dofadr[self._base])
+            self.home_height = float(worlds.home[self.base_qpos + 2])
             if self._legs is not None:  # where the feet touch the ground, whatever the file says
-                _, _, low = self._legs.feet(self.home[None], 0 * self.home[None], np.array([[1.0, 0, 0, 0]]))
-                self.home_height = -float(low.min())
-            self.base_place, self.base_dof = at, int(twin.model.jnt_dofadr[self._base])
+                self.home_height = -float(self._legs.standing(self.home)[1].min())
         self.watch(worlds)
 
     @property
@@ -126,42 +117,39 @@ class Scene:
 
     def update(self, ids: NDArray[np.int64] | None = None) -> None:
         """Take up the state that the worlds are in, or only those given."""
-        if ids is None:
-            self.__dict__.update(self._seen(slice(None)))
-            return
-        for name, rows in self._seen(ids).items():
-            getattr(self, name)[ids] = rows
+        for name, rows in self._state(slice(None) if ids is None else ids).items():
+            if ids is None:
+                setattr(self, name, rows)
+            else:
+                getattr(self, name)[ids] = rows
 
-    def _seen(self, ids: NDArray[np.int64] | slice) -> dict[str, Array | NDArray[np.bool_]]:
-        """The state of some worlds, by name."""
+    def _state(self, ids: NDArray[np.int64] | slice) -> dict[str, Array | NDArray[np.bool_]]:
+        """The state of some worlds, by the names of the attributes above."""
         qpos, qvel = self._worlds.qpos[ids], self._worlds.qvel[ids]
         q, dq, torque = qpos[:, self._places], qvel[:, self._dofs], self._torque[ids][:, self._dofs]
-        found: dict[str, Array | NDArray[np.bool_]] = {"q": q, "dq": dq, "torque": torque}
+        state: dict[str, Array | NDArray[np.bool_]] = {"q": q, "dq": dq, "torque": torque}
         if self._base is None:
-            return found
-        position = qpos[:, self.base_place : self.base_place + 3].copy()
-        quat = qpos[:, self.base_place + 3 : self.base_place + 7].copy()
+            return state
+        position, quat = qpos[:, self.base_qpos :][:, :3].copy(), qpos[:, self.base_qpos + 3 :][:, :4].copy()
+        linear, turn = qvel[:, self.base_dof :][:, :3], qvel[:, self.base_dof + 3 :][:, :3].copy()
         w, x, y, z = quat.T
-        up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
-        turn = qvel[:, self.base_dof + 3 : self.base_dof + 6].copy()
+        up = up_of(quat)
         yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
         heading = np.stack([np.cos(yaw), np.sin(yaw)], axis=-1)
-        vx, vy, vz = qvel[:, self.base_dof : self.base_dof + 3].T
-        cos, sin = heading.T
+        (vx, vy, vz), (cos, sin) = linear.T, heading.T
         velocity = np.stack([cos * vx + sin * vy, cos * vy - sin * vx, vz], axis=-1)
         height = position[:, 2]
         if self.ground is not None:
             height = height - self.ground.below(position, heading, self._stance)
-        found |= {"position": position, "quat": quat, "up": up, "gravity": -up, "turn": turn, "heading": heading}
-        found |= {"yaw_rate": (up * turn).sum(axis=1), "velocity": velocity, "height": height}
+        state |= {"position": position, "quat": quat, "up": up, "gravity": -up, "turn": turn, "heading": heading}
+        state |= {"yaw_rate": (up * turn).sum(axis=1), "velocity": velocity, "height": height}
         if self._legs is None:
-            return found
+            return state
         feet, moved, above = self.feet_at(q, dq, quat, position)
-        own = np.asarray(rotate_back(quat, qvel[:, self.base_dof : self.base_dof + 3]))
-        moved = moved + cross(turn[:, None], feet) + own[:, None]
+        moved = moved + cross(turn[:, None], feet) + np.asarray(rotate_back(quat, linear))[:, None]
         along = (moved * up[:, None]).sum(axis=2)
         speed = np.sqrt(np.maximum((moved**2).sum(axis=2) - along**2, 0.0))
-        return found | {"feet": feet, "foot_height": above, "contact": above < TOUCH, "foot_speed": speed}
+        return state | {"feet": feet, "foot_height": above, "contact": above < TOUCH, "foot_speed": speed}
 
     def feet_at(self, q: Array, dq: Array, quat: Array, position: Array) -> tuple[Array, Array, Array]:
         """Feet of robots in the base's frame, their velocity in it, and how high their lowest points are above the ground.
@@ -202,39 +190,3 @@ class Scene:
                 rows.append(getattr(data, field).copy())
             self._computed[field] = np.array(rows)
         return self._computed.get(field, self._fields[field])
-
-
-def _soles(legs: Legs, home: Array) -> tuple[Legs, Array] | None:
-    """What feet stand on at home, each point a foot of its own, and the radius of each; None for feet of one ball each.
-
-    Corners of a flat sole are joined by its middle, which may stand on a bump. Shape of the radii: (feet, points).
-    """
-    if legs.points.shape[1] == 1:
-        return None
-    at = _apart(legs, legs.points).feet(home[None], 0 * home[None], np.array([[1.0, 0, 0, 0]]))
-    low = at[2].reshape(len(legs), -1)
-    kept = []
-    for points, z in zip(legs.points, low, strict=True):
-        sole = np.unique(points[z < z.min() + THICK], axis=0)
-        kept.append(sole if sole[:, 3].any() else np.vstack([sole, sole.mean(axis=0)]))
-    most = max(map(len, kept))
-    points = np.array([np.pad(sole, ((0, most - len(sole)), (0, 0)), mode="edge") for sole in kept])
-    return _apart(legs, points), points[:, :, 3].copy()
-
-
-def _apart(legs: Legs, points: Array) -> Legs:
-    """Legs that end in points (feet, points, 4) instead of feet."""
-    count = points.shape[1]
-    chains = [np.arange(*ends) for ends in pairwise(legs.start) for _ in range(count)]
-    rows = np.concatenate(chains)
-    return dataclasses.replace(
-        legs,
-        names=tuple(name for name in legs.names for _ in range(count)),
-        start=np.cumsum([0, *map(len, chains)]),
-        place=legs.place[rows],
-        joint=legs.joint[rows],
-        column=legs.column[rows],
-        hinge=legs.hinge[rows],
-        centre=points[:, :, :3].reshape(-1, 3),
-        points=points.reshape(-1, 1, 4),
-    )

@@ -16,6 +16,7 @@ from gapless.policy import act
 from gapless.policy.contract import Contract, columns_of
 from gapless.policy.gait import Gait
 from gapless.policy.parts import CLOCKS, Term
+from gapless.rotations import up_of
 
 Frame = NDArray[np.float32]
 Readings = Mapping[str, NDArray]
@@ -137,7 +138,7 @@ class Observer:
             return lambda readings, command, action, gait: form(contract, action)[:, chosen]
         if term.kind == "gravity":
             down = contract.conventions.gravity[2]
-            return lambda readings, command, action, gait: _gravity(_read(readings, "quat", term, (n, 4)), down)
+            return lambda readings, command, action, gait: down * up_of(_read(readings, "quat", term, (n, 4)))
         chosen, shape = slice(None), (n, term.dim)
         if term.kind == "quat" and contract.conventions.quaternion == "xyzw":
             chosen = np.array([1, 2, 3, 0])
@@ -171,12 +172,6 @@ def _clock(gait: Gait | None, term: Term, command: Array) -> Array:
     if gait is None:
         raise BadInput(f"term {term.name!r}: a clock is shown by the robots' Gait, which is missing")
     return gait.clock(term, command)
-
-
-def _gravity(quat: Array, down: float) -> Array:
-    """The vertical in the base's axes, which is the third row of the rotation matrix; `down` is -1, or 1 to see it upward."""
-    w, x, y, z = np.ascontiguousarray(quat.T) * np.sqrt(2.0)
-    return np.stack([x * z - w * y, y * z + w * x, 1.0 - x * x - y * y], axis=-1) * down
 
 
 def _read(readings: Readings, kind: str, term: Term, shape: tuple[int, int]) -> NDArray:

@@ -5,14 +5,12 @@ MuJoCo model, its driven joints, base, feet, mass and control period by name, an
 assumed.
 """
 
-from gapless.robots.drawing import PNG, draw, png_chunk, png_header, png_rows, studio
+from gapless.robots.drawing import draw, studio, write_apng
 from gapless.robots.drives import (
     ONE_AXIS,
     Drive,
     base_joint,
-    drive_signal,
     driven,
-    driven_joints,
     drives,
     is_dc_motor,
     is_position_servo,
@@ -20,9 +18,9 @@ from gapless.robots.drives import (
 )
 from gapless.robots.imu import IMU, imu_of
 from gapless.robots.leg_ik import solve_foot_heights
-from gapless.robots.legs import Legs, chain_to, cross, find_legs, legs_of
+from gapless.robots.legs import Legs, chain_to, find_legs, legs_of, soles_of
 from gapless.robots.load import BUILT_IN, files_of, load_robot
-from gapless.robots.model import Joint, RobotModel, home_data, home_key
+from gapless.robots.model import RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
 from gapless.robots.rover import differential_drive
 
@@ -30,22 +28,17 @@ __all__ = [
     "BUILT_IN",
     "IMU",
     "ONE_AXIS",
-    "PNG",
     "Command",
     "Drive",
-    "Joint",
     "Legs",
     "Reading",
     "Robot",
     "RobotModel",
     "base_joint",
     "chain_to",
-    "cross",
     "differential_drive",
     "draw",
-    "drive_signal",
     "driven",
-    "driven_joints",
     "drives",
     "files_of",
     "find_legs",
@@ -57,9 +50,8 @@ __all__ = [
     "is_velocity_servo",
     "legs_of",
     "load_robot",
-    "png_chunk",
-    "png_header",
-    "png_rows",
+    "soles_of",
     "solve_foot_heights",
     "studio",
+    "write_apng",
 ]

@@ -3,11 +3,12 @@
 import contextlib
 import copy
 import importlib
+import itertools
 import os
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -16,44 +17,30 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
+from gapless.files import atomic
+from gapless.robots.model import home_data
 
 _PACKAGES = "on Debian: apt-get install libegl1 libegl-mesa0 libgl1-mesa-dri, or libosmesa6"
 
 
-def draw(
-    model: mujoco.MjModel,
-    path: str | os.PathLike[str],
-    width: int = 960,
-    height: int = 720,
-    keyframe: str = "home",
-) -> None:
-    """Draw the model in a keyframe (where it has one of that name) through its camera "side" (else a default view)."""
-    data = mujoco.MjData(model)
-    key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, keyframe)
-    if key >= 0:
-        mujoco.mj_resetDataKeyframe(model, data, key)
+def draw(model: mujoco.MjModel, path: str | os.PathLike[str], width: int = 960, height: int = 720) -> None:
+    """Draw the model in its home pose through its camera "side" (else a default view)."""
+    data = home_data(model)
     mujoco.mj_forward(model, data)
-    write_png(path, render(model, data, width, height))
-
-
-def render(model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, camera: str = "side") -> np.ndarray:
-    """One picture of the current state. Shape: (height, width, 3), uint8."""
-    with studio(model, width, height, camera) as picture:
-        return picture(data)
+    with studio(model, width, height) as picture:
+        write_png(path, picture(data))
 
 
 @contextlib.contextmanager
-def studio(
-    model: mujoco.MjModel, width: int, height: int, camera: str = "side"
-) -> Iterator[Callable[[mujoco.MjData], np.ndarray]]:
-    """A function that draws states of a model, as many as one likes: to start OpenGL takes longer than a picture."""
+def studio(model: mujoco.MjModel, width: int, height: int) -> Iterator[Callable[[mujoco.MjData], np.ndarray]]:
+    """A function that draws states of a model as pixels (height, width, 3); starting OpenGL takes longer than a picture."""
     model = copy.copy(model)
     model.vis.global_.offwidth, model.vis.global_.offheight = width, height
     if not model.nlight:
         model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.4, 0.8
     view = mujoco.MjvCamera()
     mujoco.mjv_defaultFreeCamera(model, view)
-    fixed = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, camera)
+    fixed = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "side")
     if fixed >= 0:
         view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, fixed
     elif (model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).any():  # else a robot walks out of the picture
@@ -101,31 +88,44 @@ def _context_class() -> Any:
 
 
 def write_png(path: str | os.PathLike[str], pixels: np.ndarray) -> None:
-    """Write an (height, width, 3) uint8 picture, all or nothing."""
-    png = PNG + png_header(pixels) + png_chunk(b"IDAT", png_rows(pixels)) + png_chunk(b"IEND", b"")
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    """Write a (height, width, 3) uint8 picture, whole or not at all."""
+    _write(path, [_header(pixels), _chunk(b"IDAT", _rows(pixels))])
+
+
+def write_apng(path: str | os.PathLike[str], pictures: Sequence[np.ndarray], delay: float) -> None:
+    """Write pictures (height, width, 3) as an animated PNG that repeats, whole or not at all (PNG, third edition).
+
+    delay: between two pictures [s].
+    """
+    height, width, _ = pictures[0].shape
+    chunks = [_header(pictures[0]), _chunk(b"acTL", struct.pack(">II", len(pictures), 0))]
+    number = itertools.count()
+    for k, picture in enumerate(pictures):
+        control = struct.pack(">IIIIIHHBB", next(number), width, height, 0, 0, round(1000 * delay), 1000, 0, 0)
+        chunks.append(_chunk(b"fcTL", control))
+        rows = _rows(picture)
+        chunks.append(_chunk(b"fdAT", struct.pack(">I", next(number)) + rows) if k else _chunk(b"IDAT", rows))
+    _write(path, chunks)
+
+
+def _write(path: str | os.PathLike[str], chunks: list[bytes]) -> None:
     try:
-        part.write_bytes(png)
-        os.replace(part, target)
+        with atomic(Path(path)) as part:
+            part.write_bytes(b"".join([b"\x89PNG\r\n\x1a\n", *chunks, _chunk(b"IEND", b"")]))
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise BadInput(f"cannot write {target}: {error.strerror}") from None
+        raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
-PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def png_header(pixels: np.ndarray) -> bytes:
+def _header(pixels: np.ndarray) -> bytes:
     """The chunk that says how large a picture is: 8 bits a channel, RGB."""
     height, width, _ = pixels.shape
-    return png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
 
 
-def png_rows(pixels: np.ndarray) -> bytes:
+def _rows(pixels: np.ndarray) -> bytes:
     """A picture's rows, packed; each opens with filter 0, none."""
     return zlib.compress(np.insert(pixels.reshape(len(pixels), -1), 0, 0, axis=1).tobytes(), 6)
 
 
-def png_chunk(kind: bytes, body: bytes) -> bytes:
+def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

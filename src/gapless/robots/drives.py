@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -36,17 +37,23 @@ class Drive:
     qpos: int
     control: int
     """Place of its command among the controls."""
+    signal: str
+    """What it is commanded in: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
+    low: float
+    """Lower end of the joint's range [rad or m], infinite for a joint without limits; so is `high`."""
+    high: float
 
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
     """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
-    return [
-        Drive(
-            model.joint(j).name, a, j, *(int(x) for x in (model.jnt_dofadr[j], model.jnt_qposadr[j], model.actuator_ctrladr[a]))
-        )
-        for j, a in driven_joints(model).items()
-        if model.actuator_ctrlnum[a] == 1
-    ]
+    found = []
+    for j, a in driven_joints(model).items():
+        if model.actuator_ctrlnum[a] == 1:
+            signal = "q" if is_position_servo(model, a) else "dq" if is_velocity_servo(model, a) else "tau"
+            low, high = model.jnt_range[j].tolist() if model.jnt_limited[j] else (-math.inf, math.inf)
+            dof, qpos, control = (int(x) for x in (model.jnt_dofadr[j], model.jnt_qposadr[j], model.actuator_ctrladr[a]))
+            found.append(Drive(model.joint(j).name, a, j, dof, qpos, control, signal, low, high))
+    return found
 
 
 def base_joint(model: mujoco.MjModel) -> int | None:
@@ -60,7 +67,7 @@ def base_joint(model: mujoco.MjModel) -> int | None:
 
 
 def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
-    """The driven joints that a pattern matches; a joint that exists but has no actuator is an error of its own."""
+    """The driven joints that a pattern matches; naming a joint without an actuator is bad input."""
     found = drives(model)
     hits = [d for d in found if fnmatchcase(d.name, pattern)]
     if hits or (pattern == "*" and not found):
@@ -68,7 +75,7 @@ def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     every = [model.joint(j).name for j in range(model.njnt)]
     if any(fnmatchcase(n, pattern) for n in every):
         raise BadInput(
-            f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with one: "
+            f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with an actuator: "
             + (", ".join(d.name for d in found) or "none")
         )
     raise unknown("joint", pattern, [d.name for d in found])
@@ -100,10 +107,6 @@ def _integrates(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR)
 
 
-def drive_signal(model: mujoco.MjModel, actuator: int) -> str:
-    """What a drive is commanded in: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
-    return "q" if is_position_servo(model, actuator) else "dq" if is_velocity_servo(model, actuator) else "tau"
-
-
 def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the drive is MuJoCo's model of a DC motor."""
     return bool(model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_DCMOTOR)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import mujoco
 import numba
@@ -13,9 +14,12 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.robots.drives import driven_joints
 from gapless.robots.model import RobotModel
+from gapless.rotations import cross, up_of
 
 STANCE = 0.01
-"""How far above the lowest foot a foot loses most of its say in the velocity estimate [m]."""
+"""Height above the lowest foot at which a foot's weight in the velocity estimate falls to 1/e [m]."""
+SOLE = 0.01
+"""Points of a foot no higher than this above its lowest one at home are part of its sole [m]."""
 
 _HINGE = int(mujoco.mjtJoint.mjJNT_HINGE)
 _BOX = int(mujoco.mjtGeom.mjGEOM_BOX)
@@ -54,12 +58,19 @@ class Legs:
         """
         n, feet = len(q), len(self)
         position, velocity, height = np.empty((n, feet, 3)), np.empty((n, feet, 3)), np.empty((n, feet))
-        down = _third_row(quat)
         _walk(
             self.start, self.place, self.joint, self.column, self.hinge, self.centre, self.points,
-            np.ascontiguousarray(q), np.ascontiguousarray(dq), down, position, velocity, height,
+            np.ascontiguousarray(q), np.ascontiguousarray(dq), up_of(quat), position, velocity, height,
         )  # fmt: skip
         return position, velocity, height
+
+    def standing(self, q: Array) -> tuple[Array, Array]:
+        """Feet and the heights of their lowest points above the base, upright and with joints at q (joints,).
+
+        Shapes: (feet, 3), (feet,).
+        """
+        position, _, height = self.feet(q[None], 0 * q[None], np.array([[1.0, 0.0, 0.0, 0.0]]))
+        return position[0], height[0]
 
     def velocity(self, q: Array, dq: Array, quat: Array, gyro: Array) -> Array:
         """Velocity of the base in its own frame, as if the lowest feet stood still. Shape: (n, 3)."""
@@ -101,6 +112,41 @@ def chain_to(robot: RobotModel, point: str) -> Legs:
     return _chains(robot, 0, [body], [centre], [np.append(centre, 0.0)[None]])
 
 
+def soles_of(legs: Legs, home: Array) -> tuple[Legs, Array] | None:
+    """The points that feet stand on at home, each as a foot of its own, and their radii; None for feet of one ball each.
+
+    A flat sole also has its middle, which may stand on a bump. Shape of the radii: (feet, points).
+    """
+    if legs.points.shape[1] == 1:
+        return None
+    low = _apart(legs, legs.points).standing(home)[1].reshape(len(legs), -1)
+    kept = []
+    for points, z in zip(legs.points, low, strict=True):
+        sole = np.unique(points[z < z.min() + SOLE], axis=0)
+        kept.append(sole if sole[:, 3].any() else np.vstack([sole, sole.mean(axis=0)]))
+    most = max(map(len, kept))
+    points = np.array([np.pad(sole, ((0, most - len(sole)), (0, 0)), mode="edge") for sole in kept])
+    return _apart(legs, points), points[:, :, 3].copy()
+
+
+def _apart(legs: Legs, points: Array) -> Legs:
+    """Legs that end in points (feet, points, 4) instead of feet."""
+    count = points.shape[1]
+    chains = [np.arange(*ends) for ends in pairwise(legs.start) for _ in range(count)]
+    rows = np.concatenate(chains)
+    return replace(
+        legs,
+        names=tuple(name for name in legs.names for _ in range(count)),
+        start=np.cumsum([0, *map(len, chains)]),
+        place=legs.place[rows],
+        joint=legs.joint[rows],
+        column=legs.column[rows],
+        hinge=legs.hinge[rows],
+        centre=points[:, :, :3].reshape(-1, 3),
+        points=points.reshape(-1, 1, 4),
+    )
+
+
 def _chains(robot: RobotModel, base: int, bodies: list[int], centres: list[Array], touch: list[Array]) -> Legs:
     """Chains from a base to bodies, each with a centre (3,) and points that touch (points, 4)."""
     model, driven = robot.model, {d.joint: i for i, d in enumerate(robot.drives)}
@@ -127,8 +173,7 @@ def _chains(robot: RobotModel, base: int, bodies: list[int], centres: list[Array
         np.array([np.pad(t, ((0, most - len(t)), (0, 0)), mode="edge") for t in touch]),
         np.zeros((len(bodies), 3)),
     )
-    q = robot.home[[d.qpos for d in robot.drives]][None]
-    legs.home[:] = legs.feet(q, np.zeros_like(q), np.array([[1.0, 0, 0, 0]]))[0][0]
+    legs.home[:] = legs.standing(robot.home[[d.qpos for d in robot.drives]])[0]
     return legs
 
 
@@ -182,19 +227,6 @@ def _points(model: mujoco.MjModel, geom: int) -> Array:
     mujoco.mju_quat2Mat(matrix, model.geom_quat[geom])
     placed = model.geom_pos[geom] + local @ matrix.reshape(3, 3).T
     return np.column_stack([placed, np.full(len(placed), radius)])
-
-
-def cross(a: Array, b: Array) -> Array:
-    """Cross products; numpy's own takes ten times as long on short vectors."""
-    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
-    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
-
-
-def _third_row(quat: Array) -> Array:
-    """The world's z axis as seen from frames. Shape: (n, 3)."""
-    w, x, y, z = quat.T
-    return np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
 
 
 @numba.njit(cache=True)

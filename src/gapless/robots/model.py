@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, is_position_servo
+from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives
 
 DEFAULT_CONTROL_DT = 0.02
 """Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
@@ -17,7 +17,7 @@ _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
 
 @dataclass(frozen=True)
 class Joint:
-    """One driven joint as modelled; a limit that is not there is infinite."""
+    """One driven joint as modelled; a missing limit is infinite."""
 
     name: str
     low: float
@@ -52,12 +52,12 @@ class RobotModel:
     @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of the driven hinge and slide joints, in the order of their actuators."""
-        return tuple(self.model.joint(j).name for j in driven_joints(self.model))
+        return tuple(d.name for d in self.drives)
 
     @cached_property
     def joint_table(self) -> tuple[Joint, ...]:
         """The driven joints with their ranges, gains, limits and friction, in the order of `joints`."""
-        return tuple(_describe(self.model, joint, actuator) for joint, actuator in driven_joints(self.model).items())
+        return tuple(_describe(self.model, drive) for drive in self.drives)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -91,7 +91,7 @@ class RobotModel:
     @cached_property
     def all_servos(self) -> bool:
         """Whether every drive takes a position target."""
-        return all(is_position_servo(self.model, d.actuator) for d in self.drives)
+        return all(d.signal == "q" for d in self.drives)
 
     @cached_property
     def home(self) -> Array:
@@ -106,9 +106,8 @@ class RobotModel:
         command = np.zeros(self.model.nu) if key is None else self.model.key_ctrl[key].copy()
         if not command.any():
             for d in self.drives:
-                if is_position_servo(self.model, d.actuator):
-                    gear = self.model.actuator_gear[d.actuator, 0]
-                    command[d.control] = self.home[d.qpos] * gear
+                if d.signal == "q":
+                    command[d.control] = self.home[d.qpos] * self.model.actuator_gear[d.actuator, 0]
         return command
 
     @property
@@ -147,10 +146,10 @@ def has_control_dt(model: mujoco.MjModel) -> bool:
     return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0
 
 
-def _describe(model: mujoco.MjModel, joint: int, actuator: int) -> Joint:
+def _describe(model: mujoco.MjModel, drive: Drive) -> Joint:
     """A joint with the gains of its drive, both seen at the joint."""
-    gear, dof = abs(model.actuator_gear[actuator, 0]), model.jnt_dofadr[joint]
-    limits = [np.inf]
+    joint, actuator, dof = drive.joint, drive.actuator, drive.dof
+    gear, limits = abs(model.actuator_gear[actuator, 0]), [np.inf]
     if model.actuator_forcelimited[actuator]:
         limits.append(gear * abs(model.actuator_forcerange[actuator]).max())
     if model.jnt_actfrclimited[joint]:
@@ -160,18 +159,8 @@ def _describe(model: mujoco.MjModel, joint: int, actuator: int) -> Joint:
         kp, kd = 0.0 - model.actuator_biasprm[actuator, 1:3] * gear**2
     elif model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE and model.actuator_ctrllimited[actuator]:
         limits.append(gear * model.actuator_gainprm[actuator, 0] * abs(model.actuator_ctrlrange[actuator]).max())
-    low, high = model.jnt_range[joint] if model.jnt_limited[joint] else (-np.inf, np.inf)
-    return Joint(
-        name=model.joint(joint).name,
-        low=float(low),
-        high=float(high),
-        kp=float(kp),
-        kd=float(kd),
-        torque_limit=float(min(limits)),
-        armature=float(model.dof_armature[dof]),
-        friction=float(model.dof_frictionloss[dof]),
-        damping=float(model.dof_damping[dof]),
-    )
+    rest = (kp, kd, min(limits), model.dof_armature[dof], model.dof_frictionloss[dof], model.dof_damping[dof])
+    return Joint(drive.name, drive.low, drive.high, *map(float, rest))
 
 
 def _base(model: mujoco.MjModel) -> int:

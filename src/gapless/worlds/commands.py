@@ -7,7 +7,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import Drive, drive_signal, is_position_servo
+from gapless.robots import Drive, is_position_servo
 from gapless.twin import Twin
 from gapless.worlds.schedule import logged_gain
 
@@ -34,7 +34,7 @@ def commands(twin: Twin, log: Log) -> tuple[Array, Array]:
 
 def _stream(twin: Twin, log: Log, d: Drive) -> tuple[Array, Array]:
     """Times and values of the signal that a drive takes."""
-    signal = f"{drive_signal(twin.model, d.actuator)}_cmd"
+    signal = f"{d.signal}_cmd"
     if signal not in log or d.name not in log[signal].columns:
         have = ", ".join(s for s in ("q_cmd", "dq_cmd", "tau_cmd") if s in log) or "no commands at all"
         hint = "; state the drive's gains (kp, kd)" if signal == "tau_cmd" and "q_cmd" in log else ""

@@ -35,7 +35,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.files import reason
 from gapless.logs import Log, Provenance
-from gapless.robots import BUILT_IN, Command, Reading, Robot, drive_signal, imu_of, load_robot
+from gapless.robots import BUILT_IN, Command, Reading, Robot, imu_of, load_robot
 from gapless.twin import MECHANISMS, Point, Twin, within_tolerance
 from gapless.worlds.worlds import Worlds
 
@@ -244,8 +244,7 @@ def record(
 
 def common_signal(twin: Twin) -> str:
     """What all drives of a twin take: "q", "dq" or "tau"; a robot of mixed drives is refused."""
-    model = twin.model
-    kinds = {drive_signal(model, d.actuator) for d in twin.drives}
+    kinds = {d.signal for d in twin.drives}
     if len(kinds) != 1:
         raise BadInput(
             f"{twin.name} has {'drives of different kinds' if kinds else 'no drives'}, which cannot be commanded as one"

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import drive_signal
 from gapless.twin import Twin
 from gapless.worlds import VELOCITY_SPAN as SPAN
 
@@ -125,7 +124,7 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Ar
 def _commands(twin: Twin, log: Log, grid: Array) -> Array:
     out = np.empty((len(grid), len(twin.joints)))
     for i, d in enumerate(twin.drives):
-        signal = f"{drive_signal(twin.model, d.actuator)}_cmd"
+        signal = f"{d.signal}_cmd"
         if signal == "dq_cmd":
             raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
         if signal not in log or d.name not in log[signal].columns:

@@ -14,7 +14,7 @@ from gapless.errors import BadInput
 from gapless.learn.scene import Scene
 from gapless.learn.task import Episode, Ids, joint_terms
 from gapless.policy import Reference, Term
-from gapless.robots import Legs, drive_signal, legs_of, solve_foot_heights
+from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
 
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
@@ -133,7 +133,7 @@ def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocit
 
 def _with_gait(task: VelocityTask, twin: Twin, legs: Legs) -> Episode:
     """The task's episodes, with a gait that lifts each foot as the reward asks for."""
-    if any(drive_signal(twin.model, d.actuator) != "q" for d in twin.drives):
+    if any(d.signal != "q" for d in twin.drives):
         raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
     joints = solve_foot_heights(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
     table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read

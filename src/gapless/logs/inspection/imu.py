@@ -6,6 +6,7 @@ import numpy as np
 
 from gapless.logs.inspection.finding import ERROR, WARNING, Finding
 from gapless.logs.log import Log
+from gapless.rotations import up_of
 
 G = 9.81
 """m/s^2"""
@@ -64,10 +65,10 @@ def _gravity(log: Log) -> Iterator[Finding]:
         return
     quat = log.at("quat", time[good])
     fits = {
-        "as it is": _distance(measured, _up(quat)),
-        "flipped": _distance(-measured, _up(quat)),
-        "xyzw": _distance(measured, _up(quat[:, [3, 0, 1, 2]])),
-        "inverse": _distance(measured, _up(quat * np.array([1, -1, -1, -1]))),
+        "as it is": _distance(measured, up_of(quat)),
+        "flipped": _distance(-measured, up_of(quat)),
+        "xyzw": _distance(measured, up_of(quat[:, [3, 0, 1, 2]])),
+        "inverse": _distance(measured, up_of(quat * np.array([1, -1, -1, -1]))),
     }
     best = min(fits, key=lambda f: fits[f])
     if fits["as it is"] < ALIKE or fits[best] > 0.5 * fits["as it is"]:
@@ -104,12 +105,6 @@ def _turning(log: Log) -> Iterator[Finding]:
         elif not 0.5 < factor < 2:
             text = f"gyro shows {factor:.2g} times the rate at which quat turns"
             yield Finding("scale", WARNING, text, "gyro", value=factor, unit="1")
-
-
-def _up(quat: np.ndarray) -> np.ndarray:
-    """The world's upward direction seen from the body. quat: (n, 4) wxyz. Shape: (n, 3)."""
-    w, x, y, z = quat.T
-    return np.column_stack([2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z])
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
