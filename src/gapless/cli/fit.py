@@ -66,16 +66,9 @@ def fit(
     fixed = known_values(twin, stated, kp, kd)
     with Console(stderr=True).status("reading", spinner="dots") as status:
         found = identify.fit(
-            twin,
-            read,
-            fixed=fixed,
-            method=method,
-            particles=particles,
-            signals=signals,
-            progress=out / "progress.json",
-            resume=resume,
-            tick=status.update,
-        )
+            twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
+            progress=out / "progress.json", resume=resume, tick=status.update,
+        )  # fmt: skip
     found = replace(found, warnings=[*found.warnings, *(f"left out {why}" for why in unreadable)])
     found.save(out)
     options.show(found, json)

@@ -1,10 +1,12 @@
 """`gapless robots`: the built-in robots, or one robot with its joints, its assumptions and a picture."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
+
+from gapless.cli import options
+from gapless.cli.options import Json
 
 if TYPE_CHECKING:
     from gapless.robots import RobotModel
@@ -13,61 +15,49 @@ if TYPE_CHECKING:
 def robots(
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None,
     *,
-    out: Annotated[Path | None, tyro.conf.arg(metavar="PNG")] = None,
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="PNG", help_behavior_hint="")] = None,
+    json: Json = False,
 ) -> None:
     """List the built-in robots, or show one: its joints, what its file leaves open, and a picture.
 
     For example `gapless robots`, `gapless robots quadruped --out quadruped.png`, `gapless robots my_robot.urdf --json`.
 
     Args:
-        name: A built-in robot, a path to an MJCF or URDF file, or menagerie:NAME.
+        name: A built-in robot, an MJCF or URDF file, or menagerie:NAME.
         out: Draw the robot into this PNG file; NAME.png unless given (none with --json).
-        json: Print JSON instead of tables.
     """
+    import json as text
+
+    from rich.console import Console
+
     from gapless.errors import BadInput
-    from gapless.robots import BUILT_IN, load_robot
+    from gapless.plain import plain
+    from gapless.report import in_terminal, notes
+    from gapless.robots import BUILT_IN, draw, load_robot
 
-    if name is None:
-        if out:
-            raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
-        summaries = [_summary(load_robot(robot)) for robot in BUILT_IN]
-        _print_json(summaries) if json else _print_list(summaries)
-        return
-    robot = load_robot(name)
+    if name is None and out:
+        raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
+    chosen = [load_robot(n) for n in ([name] if name else BUILT_IN)]
     if json:
-        _print_json(_details(robot))
+        told = [_summary(robot) for robot in chosen]
+        print(text.dumps(plain({**told[0], **_details(chosen[0])} if name else told), indent=2))
     else:
-        _print_robot(robot)
-        out = out or Path(f"{robot.name}.png")
-    if out:
-        from gapless.robots import draw
-
-        draw(robot.model, out)
-        print(f"drawn into {out}", file=sys.stderr)
+        console = Console(highlight=False)
+        console.print(in_terminal(_one(chosen[0]) if name else _all(chosen)))
+        for note in notes("assumed", chosen[0].warnings if name else ()):
+            console.print(note)
+    if name and (out := out or (None if json else Path(f"{chosen[0].name}.png"))):
+        draw(chosen[0].model, out)
+        options.tell(f"drawn into {out}")
 
 
 def _summary(robot: "RobotModel") -> dict[str, Any]:
-    return {
-        "name": robot.name,
-        "joints": robot.joints,
-        "mass_kg": round(robot.mass, 3),
-        "floating": robot.floating,
-        "control_dt_s": robot.control_dt,
-        "steps_per_s": round(_steps_per_second(robot)),
-    }
+    facts = {"name": robot.name, "joints": robot.joints, "mass_kg": round(robot.mass, 3), "floating": robot.floating}
+    return facts | {"control_dt_s": robot.control_dt, "steps_per_s": round(_steps_per_second(robot))}
 
 
 def _details(robot: "RobotModel") -> dict[str, Any]:
-    from dataclasses import asdict
-    from math import isfinite
-
-    joints = [
-        {key: None if isinstance(value, float) and not isfinite(value) else value for key, value in asdict(joint).items()}
-        for joint in robot.joint_table
-    ]
-    parts = {"base": robot.base, "feet": robot.feet, "warnings": robot.warnings}
-    return _summary(robot) | parts | {"joint_table": joints}
+    return {"base": robot.base, "feet": robot.feet, "warnings": robot.warnings, "joint_table": robot.joint_table}
 
 
 def _steps_per_second(robot: "RobotModel", seconds: float = 0.2) -> float:
@@ -85,48 +75,23 @@ def _steps_per_second(robot: "RobotModel", seconds: float = 0.2) -> float:
     return steps / elapsed
 
 
-def _print_json(value: Any) -> None:
-    from json import dumps
+def _all(robots: "list[RobotModel]") -> Any:
+    from gapless.report import Section, Table
 
-    print(dumps(value, indent=2))
-
-
-def _print_list(summaries: list[dict[str, Any]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("robot", title="Built-in robots", caption="gapless robots NAME shows one", box=SIMPLE_HEAD)
-    for heading in ("joints", "mass/kg", "base", "control/Hz", "steps/s"):
-        table.add_column(heading, justify="right")
-    for robot in summaries:
-        table.add_row(
-            robot["name"],
-            str(len(robot["joints"])),
-            f"{robot['mass_kg']:.2f}",
-            "free" if robot["floating"] else "fixed",
-            f"{1 / robot['control_dt_s']:.0f}",
-            f"{robot['steps_per_s']:,}",
-        )
-    Console().print(table)
+    rows = []
+    for r in robots:
+        base, speed = "free" if r.floating else "fixed", f"{_steps_per_second(r):,.0f}"
+        rows.append([r.name, str(len(r.joints)), f"{r.mass:.2f}", base, f"{1 / r.control_dt:.0f}", speed])
+    head = ("robot", "joints", "mass [kg]", "base", "control [Hz]", "steps/s")
+    return Section("Built-in robots; gapless robots NAME shows one", table=Table(head, rows))
 
 
-def _print_robot(robot: "RobotModel") -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+def _one(robot: "RobotModel") -> Any:
+    from gapless.report import Section, Table
 
-    console = Console()
-    title = f"{robot.name}: {len(robot.joints)} joints, {robot.mass:.2f} kg"
-    table = Table(title=escape(title), caption="torque: the largest; units: rad, N m, kg m2", box=SIMPLE_HEAD)
-    table.add_column("joint", no_wrap=True)
-    table.add_column("range", no_wrap=True, justify="right")
-    for heading in ("kp", "kd", "torque", "armature", "friction"):
-        table.add_column(heading, justify="right")
+    rows = []
     for j in robot.joint_table:
         numbers = (j.kp, j.kd, j.torque_limit, j.armature, j.friction)
-        table.add_row(escape(j.name), f"{j.low:.2f} .. {j.high:.2f}", *(f"{number:.4g}" for number in numbers))
-    console.print(table)
-    for warning in robot.warnings:
-        console.print(f"[yellow]assumed[/yellow] {escape(warning)}")
+        rows.append([j.name, f"{j.low:.2f} .. {j.high:.2f}", *(f"{number:.4g}" for number in numbers)])
+    title = f"{robot.name}: {len(robot.joints)} joints, {robot.mass:.2f} kg; units: rad, N m, kg m2"
+    return Section(title, table=Table(("joint", "range", "kp", "kd", "torque limit", "armature", "friction"), rows))

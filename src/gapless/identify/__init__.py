@@ -5,8 +5,9 @@ climbs a ladder as long as held-out error falls (`ladder.py`). The full model ha
 and judges the result (`score.py`, `trust.py`, `unknown.py`). `excite.py` designs the motion to record next.
 """
 
-from gapless.identify.excitation.design import WORK, Excitation, excite
+from gapless.identify.excitation.design import WORK, excite
 from gapless.identify.excitation.limits import Guard, limits_of
+from gapless.identify.excitation.result import Excitation
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.from_logs import fit
 from gapless.identify.full_model.window_objective import Objective, typical, windows

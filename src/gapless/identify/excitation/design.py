@@ -12,7 +12,6 @@ bred from these. The objective is the mean over parameters of standard deviation
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
 from gapless.identify.excitation.limits import Limits
+from gapless.identify.excitation.result import Excitation
 from gapless.twin import Belief, Twin
 from gapless.worlds import common_signal
 from gapless.worlds import plan_motion as plan
@@ -114,36 +114,13 @@ class Family:
         return child
 
 
-@dataclass(frozen=True)
-class Excitation:
-    """A motion and what it is expected to tell."""
-
-    twin: Twin
-    what: Uncertain
-    limits: Limits
-    motion: Array
-    """Commands, one a control period. Shape: (periods, joints)."""
-    baselines: dict[str, Array]
-    """The usual motions at the same limits: "chirp" and "multisine". Shape of each: (periods, joints)."""
-    after: dict[str, Array]
-    """Expected standard deviations in the scaled space after "chirp", "multisine", "designed". Shape of each: (parameters,)."""
-    left: dict[str, float]
-    """How much uncertainty each leaves: mean over parameters of standard deviation after / before."""
-    peaks: dict[str, Array]
-    """The largest over robots drawn from the belief: "low", "high" [rad], "speed" [rad/s], "torque" [Nm]. Shape: (joints,)."""
-    candidates: int
-    """Stretches that were tried."""
-    warnings: tuple[str, ...]
-    """What could not be checked, and whether the search did not pay."""
-
-
 def excite(
     twin: Twin,
     belief: Belief | None,
     seconds: float,
     bounds: Limits,
     rng: np.random.Generator,
-    noise: float = 0.001,
+    noise: float | None = None,
     work: float = WORK,
     tick: Callable[[float, float], object] = lambda done, left: None,
 ) -> Excitation:
@@ -155,11 +132,12 @@ def excite(
         seconds: its length.
         bounds: see `limits_of`.
         rng: source of all randomness.
-        noise: standard deviation of measured positions [rad].
+        noise: standard deviation of measured positions [rad]; the belief's, or 0.001, unless given.
         work: how much to simulate, in physics steps times joints.
         tick: told the share of the work that is done and how much uncertainty the best so far leaves. If it is interrupted
             (Ctrl-C), the best so far is kept.
     """
+    noise = _noise(belief) if noise is None else noise
     _check(twin, seconds, bounds, noise)
     what = uncertain(twin, belief, rng)
     judge = Judge(twin, what, bounds, noise)
@@ -197,6 +175,12 @@ def excite(
         tried,
         (*_unchecked(judge, bounds), *([] if winner == 2 else [f"nothing was found that tells more than the {names[winner]}"])),
     )
+
+
+def _noise(belief: Belief | None) -> float:
+    """Noise of measured positions as the belief has it, else a milliradian [rad]."""
+    known = dict(zip(belief.space.names, belief.mean().tolist(), strict=True)) | dict(belief.space.fixed) if belief else {}
+    return float(known.get("sensors.noise_q", 0.0)) or 0.001
 
 
 def _check(twin: Twin, seconds: float, bounds: Limits, noise: float) -> None:
