@@ -81,6 +81,11 @@ class Signal:
     def unit(self) -> str:
         return UNITS[self.name]
 
+    @property
+    def ordered(self) -> bool:
+        """Whether time never runs backwards."""
+        return not np.any(np.diff(self.time) < 0)
+
     def column(self, name: str) -> np.ndarray:
         """The samples of one joint or axis. Shape: (n,)."""
         if name not in self.columns:
@@ -158,6 +163,10 @@ class Log:
     def duration(self) -> float:
         return self.end - self.start
 
+    def shared(self, name: str, other: str) -> list[str]:
+        """The joints that are columns of both signals, in the order of the first."""
+        return [column for column in self[name].columns if column in self[other].columns]
+
     def rate(self, name: str) -> float:
         """Samples a second of a signal, from the median period; 0 where fewer than two samples exist."""
         periods = np.diff(self[name].time)
@@ -173,7 +182,7 @@ class Log:
         signal, times = self[name], np.asarray(times, float)
         if len(signal.time) == 0:
             raise BadInput(f"signal {name} has no samples")
-        if np.any(np.diff(signal.time) < 0):
+        if not signal.ordered:
             raise BadInput(f"time of signal {name} runs backwards; see what `gapless inspect` says about it")
         if hold if hold is not None else name in HELD:
             last = np.searchsorted(signal.time, times, side="right") - 1

@@ -8,13 +8,13 @@ from gapless.logs.inspection.finding import ERROR, WARNING, Finding
 from gapless.logs.log import HELD, Log, Signal
 
 MOVED = 0.02
-"""rad; a joint that moves less counts as standing."""
+"""rad; a joint that moves less counts as standing still."""
 STUCK_SECONDS = 0.3
 STUCK_SHARE = 0.1
 """Share of the command's whole range that it must travel while a channel stands, and at least STUCK_TRAVEL rad."""
 STUCK_TRAVEL = 0.15
 COARSE = 0.005
-"""rad; encoders that people use are ten times finer."""
+"""rad; common encoders are ten times finer."""
 SPIKE = {"q": 0.05, "dq": 2.0, "tau": 2.0, "gyro": 1.0, "acc": 5.0, "q_cmd": 0.3}
 """Smallest spike that is looked for, in the signal's unit."""
 CHATTER = {"tau": 2.0, "tau_cmd": 2.0, "dq": 2.0, "current": 1.0}
@@ -25,6 +25,7 @@ CLIPPABLE = ("tau", "current", "load", "duty", "dq", "gyro", "acc")
 
 
 def channel_findings(log: Log) -> Iterator[Finding]:
+    """What is wrong with single channels, each looked at alone or beside its command."""
     for signal in log.signals.values():
         for name, values in zip(signal.columns, signal.values.T, strict=True):
             yield from _missing(signal, name, values)
@@ -35,14 +36,13 @@ def channel_findings(log: Log) -> Iterator[Finding]:
                 yield from _stuck(log, signal, name, values)
             yield from _clipped(log, signal, name, values)
             yield from _coarse(signal, name, values)
-            swinging = list(_swinging(signal, name, values))
-            yield from swinging or _spiking(signal, name, values)
+            yield from list(_swinging(signal, name, values)) or _spiking(signal, name, values)
 
 
 def _missing(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
     gone = np.flatnonzero(~np.isfinite(values))
     if len(gone):
-        text = f"{signal.name} of {name}: {len(gone)} of {len(values)} values are missing, the first is sample {gone[0]}"
+        text = f"{signal.name} of {name}: {len(gone)} of {len(values)} values are missing, first at sample {gone[0]}"
         start, end = signal.time[gone[0]], signal.time[gone[-1]]
         severity = ERROR if len(gone) == len(values) else WARNING
         yield Finding("missing", severity, text, signal.name, name, start, end, float(len(gone)), "samples")
@@ -56,37 +56,34 @@ def _dead(log: Log, signal: Signal, name: str, values: np.ndarray) -> Iterator[F
     if witness and witness in log and name in log[witness].columns:
         moved = np.nanmax(log[witness].column(name)) - np.nanmin(log[witness].column(name))
         if moved > 2 * MOVED:
-            text = f"{signal.name} of {name} is {values[0]:g} throughout, while its {witness} moves by {moved:.3g} rad: dead"
+            text = f"{signal.name} of {name} is dead: {values[0]:g} throughout, while its {witness} moves by {moved:.3g} rad"
             yield Finding("dead", ERROR, text, signal.name, name, value=float(moved), unit="rad")
     elif signal.name in ("gyro", "acc") and np.ptp(signal.values) > 0:
-        yield Finding("dead", ERROR, f"{signal.name} {name} is {values[0]:g} throughout: dead", signal.name, name)
+        yield Finding("dead", ERROR, f"{signal.name} {name} is dead: {values[0]:g} throughout", signal.name, name)
 
 
 def _stuck(log: Log, signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
-    """A channel that stands for a while although it was told to go on."""
+    """A channel that stands still for a while although its command goes on."""
     witness = {"q": "q_cmd", "dq": "q"}.get(signal.name)
     if not witness or witness not in log or name not in log[witness].columns or np.ptp(values) == 0:
         return
-    other = log[witness].column(name)
-    if not np.isfinite(other).all() or np.any(np.diff(log[witness].time) < 0) or np.any(np.diff(signal.time) < 0):
+    other, time = log[witness].column(name), log[witness].time
+    if not np.isfinite(other).all() or not log[witness].ordered or not signal.ordered:
         return
-    tolerance = 2.5 * _quantum(values) if signal.name == "q" else 0.0
-    starts, ends = _runs(values, tolerance)
+    starts, ends = _runs(values, 2.5 * _quantum(values) if signal.name == "q" else 0.0)
     long = (signal.time[ends] - signal.time[starts]) > STUCK_SECONDS
-    worst: tuple[float, int, int] | None = None
+    travel, worst = max(STUCK_TRAVEL, STUCK_SHARE * float(np.ptp(other))), None
     for first, last in zip(starts[long], ends[long], strict=True):
-        begin, finish = np.searchsorted(log[witness].time, [signal.time[first] + 0.1, signal.time[last] - 0.1])
+        begin, finish = np.searchsorted(time, [signal.time[first] + 0.1, signal.time[last] - 0.1])
         if finish - begin < 2:
             continue
-        expected = 0.0 if signal.name == "q" else values[first] * (log[witness].time[begin:finish] - log[witness].time[begin])
-        travel = float(np.ptp(other[begin:finish] - expected))
-        if travel > max(STUCK_TRAVEL, STUCK_SHARE * float(np.ptp(other))) and (worst is None or travel > worst[0]):
-            worst = (travel, first, last)
+        expected = 0.0 if signal.name == "q" else values[first] * (time[begin:finish] - time[begin])
+        if (further := float(np.ptp(other[begin:finish] - expected))) > travel:
+            travel, worst = further, (first, last)
     if worst:
-        travel, first, last = worst
-        start, end = signal.time[first], signal.time[last]
-        stands = f"{signal.name} of {name} stands at {values[first]:.4g} from {start:.3f} to {end:.3f} s"
-        text = f"{stands} while its {witness} goes on by {travel:.3g} rad"
+        start, end = signal.time[list(worst)]
+        stands = f"{signal.name} of {name} stands still at {values[worst[0]]:.4g} from {start:.3f} to {end:.3f} s"
+        text = f"{stands} while its {witness} moves by {travel:.3g} rad"
         yield Finding("stuck", WARNING, text, signal.name, name, start, end, travel, "rad")
 
 
@@ -96,25 +93,19 @@ def _clipped(log: Log, signal: Signal, name: str, values: np.ndarray) -> Iterato
     for edge, word in ((values.max(), "highest"), (values.min(), "lowest")):
         if abs(edge) < 0.5 * np.abs(values).max():
             continue
-        at = values == edge
-        starts, ends = _runs(at.astype(float), 0.0)
-        long = at[starts] & (ends - starts >= 4)
-        long[long] = [
-            _in_motion(log, name, signal.time[i], signal.time[j]) for i, j in zip(starts[long], ends[long], strict=True)
-        ]
-        share = float(at.mean())
-        if share > 0.002 and long.sum() >= 1 and at.sum() >= 10:
-            first = starts[long][0]
-            text = (
-                f"{signal.name} of {name} rests at its {word} value {edge:.4g} in {100 * share:.2g} % of all samples: clipped"
-            )
-            yield Finding(
-                "saturated", WARNING, text, signal.name, name, signal.time[first], value=float(edge), unit=signal.unit
-            )
+        clipped = values == edge
+        starts, ends = _runs(clipped.astype(float), 0.0)
+        runs = [(i, j) for i, j in zip(starts, ends, strict=True) if clipped[i] and j - i >= 4]
+        moving = [i for i, j in runs if _in_motion(log, name, signal.time[i], signal.time[j])]
+        share = float(clipped.mean())
+        if share > 0.002 and moving and clipped.sum() >= 10:
+            text = f"{signal.name} of {name} is clipped: {100 * share:.2g} % of all samples are its {word} value, {edge:.4g}"
+            start = signal.time[moving[0]]
+            yield Finding("saturated", WARNING, text, signal.name, name, start, value=float(edge), unit=signal.unit)
 
 
 def _in_motion(log: Log, name: str, start: float, end: float) -> bool:
-    """Whether the joint moves, or is told to, around a time; a joint that holds its load may well rest at one value."""
+    """Whether the joint moves, or is commanded to, around a time; one that holds its load may well rest at one value."""
     seen = False
     for witness in ("q_cmd", "q"):
         if witness in log and name in log[witness].columns:
@@ -126,11 +117,8 @@ def _in_motion(log: Log, name: str, start: float, end: float) -> bool:
 
 
 def _coarse(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
-    if signal.name != "q" or np.ptp(values) < MOVED:
-        return
-    step = _quantum(values)
-    if step > COARSE:
-        text = f"q of {name} comes in steps of {step:.4g} rad ({np.degrees(step):.2g} deg)"
+    if signal.name == "q" and np.ptp(values) >= MOVED and (step := _quantum(values)) > COARSE:
+        text = f"q of {name} has a resolution of only {step:.4g} rad ({np.degrees(step):.2g} deg)"
         yield Finding("quantised", WARNING, text, "q", name, value=step, unit="rad")
 
 
@@ -138,17 +126,17 @@ def _spiking(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]
     """Single samples far from both neighbours, and further than anything else in the channel."""
     if signal.name not in SPIKE:
         return
-    middle = values[1:-1] - 0.5 * (values[:-2] + values[2:])
+    middle = np.abs(values[1:-1] - 0.5 * (values[:-2] + values[2:]))
     sides = np.abs(values[2:] - values[:-2])
     jump = np.minimum(np.abs(values[1:-1] - values[:-2]), np.abs(values[1:-1] - values[2:]))
-    usual = float(np.percentile(np.abs(middle), 99))
+    usual = float(np.percentile(middle, 99))
     spikes = np.flatnonzero((jump > SPIKE[signal.name]) & (jump > 6 * usual) & (jump > 4 * sides)) + 1
     if len(spikes):
-        worst = spikes[np.argmax(np.abs(middle[spikes - 1]))]
-        size = float(abs(middle[worst - 1]))
+        worst = spikes[np.argmax(middle[spikes - 1])]
+        size, time = float(middle[worst - 1]), signal.time[worst]
         count = "a single sample jumps" if len(spikes) == 1 else f"{len(spikes)} single samples jump"
-        text = f"{signal.name} of {name}: {count} away and back, by {size:.3g} {signal.unit} at {signal.time[worst]:.3f} s"
-        yield Finding("spike", WARNING, text, signal.name, name, signal.time[worst], signal.time[worst], size, signal.unit)
+        text = f"{signal.name} of {name}: {count} away and back, by {size:.3g} {signal.unit} at {time:.3f} s"
+        yield Finding("spike", WARNING, text, signal.name, name, time, time, size, signal.unit)
 
 
 def _swinging(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
@@ -158,14 +146,10 @@ def _swinging(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding
     if floor is None or np.ptp(values) < floor or not both_ways or len(np.unique(values)) < 20:
         return
     share = float(np.sqrt(np.mean(np.diff(values) ** 2)) / np.std(values))
-    often = float(np.mean(np.abs(np.diff(values)) > 0.5 * np.std(values)))
-    if share < 0.9 or often < OFTEN:
-        return
-    text = (
-        f"{signal.name} of {name} swings between {values.min():.3g} and {values.max():.3g} {signal.unit} from one sample "
-        "to the next: chatter; nothing fitted to it can be trusted"
-    )
-    yield Finding("chatter", WARNING, text, signal.name, name, value=share, unit="1")
+    if share >= 0.9 and np.mean(np.abs(np.diff(values)) > 0.5 * np.std(values)) >= OFTEN:
+        ends = f"between {values.min():.3g} and {values.max():.3g} {signal.unit}"
+        text = f"{signal.name} of {name} chatters {ends} from one sample to the next: do not trust what is fitted to it"
+        yield Finding("chatter", WARNING, text, signal.name, name, value=share, unit="1")
 
 
 def _quantum(values: np.ndarray) -> float:
@@ -184,10 +168,8 @@ def _runs(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]
     if tolerance == 0.0:
         cuts = np.flatnonzero(np.diff(values) != 0)
         return np.concatenate([[0], cuts + 1]), np.concatenate([cuts, [len(values) - 1]])
-    starts, ends, first = [], [], 0
+    starts = [0]
     for i, value in enumerate(values.tolist()):
-        if abs(value - values[first]) > tolerance:
-            starts.append(first)
-            ends.append(i - 1)
-            first = i
-    return np.array([*starts, first]), np.array([*ends, len(values) - 1])
+        if abs(value - values[starts[-1]]) > tolerance:
+            starts.append(i)
+    return np.array(starts), np.array([*(i - 1 for i in starts[1:]), len(values) - 1])

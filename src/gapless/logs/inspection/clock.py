@@ -1,4 +1,4 @@
-"""Clocks: time that runs backwards, stands still, changes its unit, trembles or has holes; clocks that disagree."""
+"""Clocks: time that runs backwards, stands still, changes its unit, jitters or has gaps; clocks that disagree."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,18 @@ from gapless.logs.inspection.finding import ERROR, WARNING, Finding
 from gapless.logs.log import Log, Signal, by_clock
 
 JITTER = 0.25
-"""Share of the period by which the 95th percentile of all periods may be off."""
+"""Largest deviation from the median period, at the 95th percentile, as a share of the period."""
 GAP = 4.0
 """Periods; a longer pause is a gap."""
 PLAUSIBLE = (0.5, 20_000.0)
-"""Hz; outside of it the unit of time is in doubt."""
+"""Hz; outside of this range the unit of time is in doubt."""
 UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DRIFT = 1e-3
 """Seconds a second between the device's and the host's clock."""
 
 
 def clock_findings(log: Log) -> Iterator[Finding]:
+    """What is wrong with the times of a log."""
     for signals in by_clock(log):
         names = ", ".join(s.name for s in signals)
         yield from _periods(names, signals[0])
@@ -34,16 +35,15 @@ def _periods(names: str, signal: Signal) -> Iterator[Finding]:
     periods = np.diff(time)
     back = np.flatnonzero(periods < 0)
     if len(back):
-        at = time[back[0]]
         text = f"{names}: time runs backwards {_times(len(back))}, first by {-periods[back[0]]:.4g} s after sample {back[0]}"
-        yield Finding("time_backwards", ERROR, text, names, start=at, value=float(len(back)), unit="times")
+        yield Finding("time_backwards", ERROR, text, names, start=time[back[0]], value=float(len(back)), unit="times")
     still = np.flatnonzero(periods == 0)
     if len(still):
-        text = f"{names}: {len(still)} samples carry the time of the one before, the first is sample {still[0] + 1}"
+        text = f"{names}: {len(still)} samples repeat the time of the one before, first sample {still[0] + 1}"
         yield Finding("time_repeats", WARNING, text, names, start=time[still[0]], value=float(len(still)), unit="samples")
     forward = periods[periods > 0]
     if len(forward) == 0:
-        yield Finding("time_stands_still", ERROR, f"{names}: time never goes forward", names)
+        yield Finding("time_stands_still", ERROR, f"{names}: time never advances", names)
         return
     middle = float(np.median(forward))
     mixed = _mixed(periods, middle)
@@ -55,18 +55,19 @@ def _periods(names: str, signal: Signal) -> Iterator[Finding]:
     rate = 1 / middle
     if not PLAUSIBLE[0] <= rate <= PLAUSIBLE[1]:
         guess = next((u for u, f in UNITS.items() if 5 <= rate / f <= 5000), None)
-        text = f"{names}: {rate:.3g} samples a second cannot be; " + (f"the time is in {guess}?" if guess else "check its unit")
+        hint = f"is the time in {guess}?" if guess else "check the unit of time"
+        text = f"{names}: {rate:.3g} samples a second is implausible; {hint}"
         yield Finding("time_unit", ERROR, text, names, value=rate, unit="Hz")
-    tremble = float(np.percentile(np.abs(forward - middle), 95)) / middle
-    if tremble > JITTER:
-        text = f"{names}: the period of {middle * 1e3:.3g} ms trembles by {tremble * middle * 1e3:.2g} ms (95 % of samples)"
-        yield Finding("jitter", WARNING, text, names, value=tremble * middle, unit="s")
-    holes = np.flatnonzero(periods > GAP * middle)
-    if len(holes) and len(back) == 0:
-        longest = holes[np.argmax(periods[holes])]
-        text = f"{names}: {_times(len(holes))} more than {GAP:g} periods without a sample, longest {periods[longest]:.3g} s"
-        lost = float(periods[longest])
-        yield Finding("gap", WARNING, text, names, start=time[longest], end=time[longest + 1], value=lost, unit="s")
+    jitter = float(np.percentile(np.abs(forward - middle), 95))
+    if jitter > JITTER * middle:
+        text = f"{names}: the period of {middle * 1e3:.3g} ms jitters by {jitter * 1e3:.2g} ms (95 % of samples)"
+        yield Finding("jitter", WARNING, text, names, value=jitter, unit="s")
+    gaps = np.flatnonzero(periods > GAP * middle)
+    if len(gaps) and len(back) == 0:
+        longest = gaps[np.argmax(periods[gaps])]
+        start, end = time[longest], time[longest + 1]
+        text = f"{names}: {_times(len(gaps))} no sample for more than {GAP:g} periods, longest gap {end - start:.3g} s"
+        yield Finding("gap", WARNING, text, names, start=start, end=end, value=float(end - start), unit="s")
 
 
 def _mixed(periods: np.ndarray, middle: float) -> tuple[int, float] | None:
