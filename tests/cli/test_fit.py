@@ -12,8 +12,8 @@ import gapless.identify
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, write
+from gapless.twin import Friction, load_recipe
 from gapless.twin import load_belief as load
-from gapless.twin import load_recipe
 from gapless.worlds import StandIn, record
 from gapless.worlds import StandInSpec as Spec
 from gapless.worlds import build_standin as build
@@ -88,7 +88,7 @@ def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
     assert mujoco.MjModel.from_xml_path("fitted/twin.xml").nu == 1
     twin = load_recipe("bench", "fitted/belief.json")
     twin.check_belief(load("fitted/belief.json"))
-    assert twin.needs_callback
+    assert Friction(full=True) in twin.mechanisms
 
 
 def test_what_was_fitted_is_what_a_policy_is_trained_and_judged_in_and_a_log_is_replayed_with(bench, capsys):

@@ -41,7 +41,7 @@ def test_gains_that_are_given_take_the_place_of_the_recipes(tmp_path):
     known = dict(zip(twin.space.names, twin.space.nominal, strict=True))
     assert known["gains.kp/servo"] == 5.0
     assert known["gains.kd/servo"] == 0.1
-    assert twin.needs_callback
+    assert Friction(full=True) in twin.mechanisms
 
 
 def test_a_model_without_actuators_has_those_of_the_recipe(tmp_path):

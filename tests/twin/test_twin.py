@@ -141,7 +141,7 @@ def test_a_saved_twin_in_plain_mujoco_gives_the_twins_trajectory(source, add, tm
         assert not worlds.failures
         ours.append(worlds.qpos[0].copy())
     twin.save(tmp_path / "twin.xml", values)
-    if twin.needs_callback:
+    if callback.needed(twin.model):
         assert "needs a callback" in (tmp_path / "twin.xml").read_text()
         callback.install()
     np.testing.assert_allclose(plain_trajectory(tmp_path / "twin.xml", worlds, commands), ours, atol=1e-9)
@@ -239,7 +239,7 @@ def test_every_parameter_changes_what_the_robot_does_or_reports():
 def test_a_parameter_without_effect_would_be_found():
     @dataclass(frozen=True)
     class Dead:
-        def install(self, spec):
+        def install(self, spec, home):
             pass
 
         def bind(self, model):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gapless.logs import Log
-from gapless.twin import Bound, Gains, Latency, Parameter, Point, StepState, Twin, within_tolerance
+from gapless.twin import Bound, Gains, Latency, Mechanism, Parameter, Point, StepState, Twin, within_tolerance
 from gapless.worlds import Worlds, replay
 from tests.twin.models import INERTIA, twin_of, wheel
 
@@ -15,11 +15,8 @@ STIFFNESS, TIMESTEP = 3.0, 0.001
 
 
 @dataclass(frozen=True)
-class Spring:
+class Spring(Mechanism):
     """A spring on the first joint, computed while stepping."""
-
-    def install(self, spec: mujoco.MjSpec) -> None:
-        pass
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         def force(state: StepState, values) -> np.ndarray:

@@ -8,6 +8,7 @@ differ by the tile on whose level middle their episode starts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -57,7 +58,7 @@ class Ground(Mechanism):
     starts: Array
     """Middles of level places, by hardness from 0 to 1. Shape: (levels, places, 2) [m]."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         """The floor keeps its name, grip and looks."""
         floors = [g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_PLANE and (g.contype or g.conaffinity)]
         if not floors:

@@ -15,6 +15,7 @@ from gapless.robots.drives import (
     is_dc_motor,
     is_position_servo,
     is_velocity_servo,
+    torque_limit,
 )
 from gapless.robots.imu import IMU, imu_of
 from gapless.robots.leg_ik import solve_foot_heights
@@ -53,5 +54,6 @@ __all__ = [
     "soles_of",
     "solve_foot_heights",
     "studio",
+    "torque_limit",
     "write_apng",
 ]

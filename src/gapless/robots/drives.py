@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import mujoco
+import numpy as np
 
 from gapless.errors import BadInput, unknown
 
@@ -105,6 +106,23 @@ def _is_affine(model: mujoco.MjModel, actuator: int) -> bool:
 
 def _integrates(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR)
+
+
+def torque_limit(model: mujoco.MjModel, actuator: int, commanded: bool = True) -> float:
+    """Largest torque of a drive at its joint [N m], by the limits of actuator and joint; infinite where there is none.
+
+    commanded: whether the range of a torque command counts too.
+    """
+    joint, gear = int(model.actuator_trnid[actuator, 0]), abs(model.actuator_gear[actuator, 0])
+    limits = [np.inf]
+    if model.actuator_forcelimited[actuator]:
+        limits.append(gear * np.abs(model.actuator_forcerange[actuator]).max())
+    if model.jnt_actfrclimited[joint]:
+        limits.append(np.abs(model.jnt_actfrcrange[joint]).max())
+    takes_torque = model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE
+    if commanded and takes_torque and model.actuator_ctrllimited[actuator]:
+        limits.append(gear * model.actuator_gainprm[actuator, 0] * np.abs(model.actuator_ctrlrange[actuator]).max())
+    return float(min(limits))
 
 
 def is_dc_motor(model: mujoco.MjModel, actuator: int) -> bool:

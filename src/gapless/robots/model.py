@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives
+from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, torque_limit
 
 DEFAULT_CONTROL_DT = 0.02
 """Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
@@ -148,18 +148,11 @@ def has_control_dt(model: mujoco.MjModel) -> bool:
 
 def _describe(model: mujoco.MjModel, drive: Drive) -> Joint:
     """A joint with the gains of its drive, both seen at the joint."""
-    joint, actuator, dof = drive.joint, drive.actuator, drive.dof
-    gear, limits = abs(model.actuator_gear[actuator, 0]), [np.inf]
-    if model.actuator_forcelimited[actuator]:
-        limits.append(gear * abs(model.actuator_forcerange[actuator]).max())
-    if model.jnt_actfrclimited[joint]:
-        limits.append(abs(model.jnt_actfrcrange[joint]).max())
+    actuator, dof, gear = drive.actuator, drive.dof, model.actuator_gear[drive.actuator, 0]
     kp = kd = 0.0
     if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_AFFINE:
         kp, kd = 0.0 - model.actuator_biasprm[actuator, 1:3] * gear**2
-    elif model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE and model.actuator_ctrllimited[actuator]:
-        limits.append(gear * model.actuator_gainprm[actuator, 0] * abs(model.actuator_ctrlrange[actuator]).max())
-    rest = (kp, kd, min(limits), model.dof_armature[dof], model.dof_frictionloss[dof], model.dof_damping[dof])
+    rest = (kp, kd, torque_limit(model, actuator), model.dof_armature[dof], model.dof_frictionloss[dof], model.dof_damping[dof])
     return Joint(drive.name, drive.low, drive.high, *map(float, rest))
 
 

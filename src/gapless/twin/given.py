@@ -34,8 +34,8 @@ def as_given(
     Args:
         source: name or path, or what `load_robot` gave.
         log: whose stated gains and supply voltage are used where the two below are not given.
-        kp: proportional gain of all drives [Nm/rad].
-        kd: derivative gain of all drives [Nms/rad].
+        kp: proportional gain of all drives [N m/rad].
+        kd: derivative gain of all drives [N m s/rad].
         in_air: hold the floating base fixed.
     """
     robot = source if isinstance(source, RobotModel) else load_robot(source)
@@ -48,8 +48,8 @@ def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | Non
     voltage, gain = meta.get("vin"), meta.get("kp")
     if "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
         return list(stated_gains(kp, kd, log))
-    limits = np.abs(robot.model.actuator_ctrlrange[robot.model.actuator_ctrllimited.astype(bool)])
-    stall = float(limits.max()) if limits.size else 1.0  # Nm, to start from
+    limits = [j.torque_limit for j in robot.joint_table if np.isfinite(j.torque_limit)]
+    stall = max(limits, default=1.0)  # N m, to start from
     kt = float(voltage) / NO_LOAD_SPEED
     motor = Motor(dc=DC(kt, kt * float(voltage) / stall, float(voltage), voltage_control=True))
     return [Gains(kp={"*": float(gain)}, kd={"*": 0.0}), motor]
@@ -58,9 +58,9 @@ def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | Non
 def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> list[Gains]:
     """The Gains mechanism for stated gains, else for the constants that a log states; none if neither does."""
     if kp is not None and not 0 < kp < math.inf:  # a drive without damping is one, a drive without stiffness is not
-        raise BadInput(f"the gain kp must be a positive number of Nm/rad, not {kp:g}")
+        raise BadInput(f"the gain kp must be a positive number of N m/rad, not {kp:g}")
     if kd is not None and not 0 <= kd < math.inf:
-        raise BadInput(f"the gain kd must be at least 0 Nms/rad, not {kd:g}")
+        raise BadInput(f"the gain kd must be at least 0 N m s/rad, not {kd:g}")
     by_joint = [_by_joint(value, None if log is None else log.meta.get(name)) for name, value in (("kp", kp), ("kd", kd))]
     return [Gains(kp=by_joint[0], kd=by_joint[1])] if any(by_joint) else []
 

@@ -200,8 +200,11 @@ class Mechanism:
         """The mechanism that fits and explanations try where the twin lacks it; None where nothing speaks for it."""
         return None
 
-    def install(self, spec: mujoco.MjSpec) -> None:
-        """Add to the model what the mechanism needs there: joints, history buffers, solver settings."""
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
+        """Add to the model what the mechanism needs there: joints, history buffers, solver settings.
+
+        home: joint to its angle in the home pose [rad]. The spec has no keyframes meanwhile, since they must match its joints.
+        """
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         """Name the parameters and say how they are written."""

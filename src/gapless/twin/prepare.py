@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import ONE_AXIS, Drive, base_joint, drives, is_dc_motor, is_velocity_servo
+from gapless.robots import ONE_AXIS, Drive, base_joint, drives, home_key, is_dc_motor, is_velocity_servo
+from gapless.twin.mechanism import Mechanism
 from gapless.twin.save import to_xml
 
 
@@ -29,7 +31,7 @@ def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
 
 
 def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
-    """Make every drive's command one of its joint's units, in place: rad, rad/s or Nm; return a sentence for each changed.
+    """Make every drive's command one of its joint's units, in place: rad, rad/s or N m; return a sentence for each changed.
 
     A gear scales length and force, so a servo on a gear of 3 takes three times the angle: kp, kd and limits are carried over
     to the joint, and the gear becomes 1. A torque drive's gain becomes 1 likewise.
@@ -62,7 +64,7 @@ def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
                 control = np.array(key.ctrl)
                 control[model.actuator_ctrladr[a]] *= per_unit
                 key.ctrl = control
-        unit = "Nm" if torque else "rad/s" if is_velocity_servo(model, a) else "rad"
+        unit = "N m" if torque else "rad/s" if is_velocity_servo(model, a) else "rad"
         notes.append(f"the drive of {d.name} has a gear of {gear:g}: it is commanded in {unit} of the joint")
     return notes
 
@@ -128,6 +130,19 @@ class Pose:
     act: np.ndarray
     mpos: np.ndarray
     mquat: np.ndarray
+
+
+def install(spec: mujoco.MjSpec, mechanisms: Iterable[Mechanism]) -> None:
+    """Install mechanisms, in place; keyframes are put away meanwhile, as they must match the joints."""
+    model = spec.copy().compile()
+    key = home_key(model)
+    pose = model.qpos0 if key is None else model.key_qpos[key]
+    single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
+    home = {model.joint(j).name: float(pose[model.jnt_qposadr[j]]) for j in single}
+    poses = take_keyframes(spec)
+    for mechanism in mechanisms:
+        mechanism.install(spec, home)
+    put_keyframes(spec, poses)
 
 
 def take_keyframes(spec: mujoco.MjSpec) -> list[Pose]:

@@ -96,10 +96,7 @@ class Twin:
                 f"the control period {control_dt:g} s is not a whole number of physics steps of {spec.option.timestep:g} s"
             )
         warnings = [*warnings, *prepare.in_joint_units(spec), *prepare.part_from_base(spec)]
-        poses = prepare.take_keyframes(spec)
-        for mechanism in mechanisms:
-            mechanism.install(spec)
-        prepare.put_keyframes(spec, poses)
+        prepare.install(spec, mechanisms)
         model = spec.compile()
         return cls(
             name or spec.modelname,
@@ -117,10 +114,7 @@ class Twin:
         A mechanism takes the place of a usual one of its class (a motor with a torque-speed line that of a plain motor).
         """
         spec = self.spec.copy()
-        poses = prepare.take_keyframes(spec)
-        for mechanism in mechanisms:
-            mechanism.install(spec)
-        prepare.put_keyframes(spec, poses)
+        prepare.install(spec, mechanisms)
         callback.recentre(spec, centre or {})
         usual = defaults()
         instead = {type(m): m for m in mechanisms}
@@ -305,11 +299,6 @@ class Twin:
         """Write an ordinary MJCF with values baked in (nominal unless given). The file says what a plain MuJoCo lacks."""
         fields = self.fields(self.space.nominal if values is None else values, None if values is None else space)
         save.write(path, self.spec, self._compile(fields), fields, self.drives)
-
-    @property
-    def needs_callback(self) -> bool:
-        """Whether stepping this twin needs the friction callback (see `gapless.twin.callback`)."""
-        return callback.needed(self.model)
 
     def check_belief(self, belief: Belief) -> None:
         """Raise unless a belief is over this twin's parameters."""

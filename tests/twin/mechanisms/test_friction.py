@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Friction
+from gapless.twin import Backlash, Friction, Twin, callback
 from tests.twin.models import INERTIA, one_world, pendulum, run, twin_of, wheel
 
 
@@ -93,3 +93,18 @@ def test_a_joint_without_an_actuator_is_refused_by_name():
         twin_of(spec, Friction(joints="axle"))
     with pytest.raises(BadInput, match="unknown joint 'axe'.*did you mean 'axle'"):
         twin_of(wheel(), Friction(joints="axe"))
+
+
+@pytest.mark.parametrize("add", [[], [Backlash("*_thigh")]], ids=["alone", "with joints added"])
+def test_angles_are_counted_from_the_home_pose(add):
+    twin = Twin.load("quadruped", add=[*add, Friction(full=True)], in_air=True)
+    calf = "FL_calf"
+    assert twin.home[twin.model.joint(calf).qposadr[0]] == pytest.approx(-1.8, abs=0.2)
+    worlds = one_world(twin, {f"friction.coulomb/{calf}": 0.5, f"friction.angle2/{calf}": 0.3})
+    model, data = twin.compile(worlds.values[0]), mujoco.MjData(twin.model)
+    data.qpos[:] = twin.home
+    callback.install()
+    mujoco.mj_step(model, data)
+    rows = np.flatnonzero(data.efc_type[: data.nefc] == mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
+    row = next(r for r in rows if data.efc_id[r] == model.joint(calf).dofadr[0])
+    assert data.efc_frictionloss[row] == pytest.approx(0.5)

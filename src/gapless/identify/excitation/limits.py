@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
+from gapless.robots import torque_limit
 from gapless.twin import Twin
 
 MARGIN = 0.85  # share of the limits on speed and torque that a design uses, so that robots beyond the belief keep them too
@@ -63,13 +64,8 @@ def limits_of(twin: Twin, speed: float = 3.0, torque: float = 1.0, reach: float 
 
 
 def torque_limits(twin: Twin) -> Array:
-    """Torque limits of actuators and joints, the smaller [Nm]; infinite where there is none. Shape: (joints,)."""
-    model = twin.model
-    joint, actuator = [d.joint for d in twin.drives], [d.actuator for d in twin.drives]
-    return np.minimum(
-        np.where(model.actuator_forcelimited[actuator], np.abs(model.actuator_forcerange[actuator]).max(axis=1), np.inf),
-        np.where(model.jnt_actfrclimited[joint], np.abs(model.jnt_actfrcrange[joint]).max(axis=1), np.inf),
-    )
+    """Torque limits of the drives [N m]; infinite where there is none. Shape: (joints,)."""
+    return np.array([torque_limit(twin.model, d.actuator) for d in twin.drives])
 
 
 class Guard:

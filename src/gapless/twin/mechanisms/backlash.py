@@ -1,5 +1,6 @@
 """Backlash: play between motor and joint, as a second joint that moves freely within a small range."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -35,7 +36,7 @@ class Backlash(Mechanism):
     def suspected(cls, model: mujoco.MjModel, motion: Motion) -> "Backlash":
         return cls()
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         for joint in last_joints(spec, self.joints):
             body = joint.parent
             body.add_joint(

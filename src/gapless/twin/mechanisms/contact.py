@@ -1,5 +1,6 @@
 """Contact: grip, stiffness and damping of whatever touches, the slope of the ground, a step in the way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,7 +50,7 @@ class Contact(Mechanism):
     quantities = (FRICTION, STIFFNESS, DAMPING, ROLL, PITCH, HEIGHT)
     step_at: float | None = None
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.step_at is None:
             return
         body = spec.worldbody.add_body(name=STEP, pos=[self.step_at + 2.0, 0, -0.5])

@@ -1,5 +1,6 @@
 """Disturbance: what pulls at the robot without being part of it: cables, wind."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -24,7 +25,7 @@ class Disturbance(Mechanism):
     wind: bool = False
     """Wind switches the engine's air drag on, which costs time in every step."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.wind and spec.option.density == 0:
             spec.option.density = AIR
 

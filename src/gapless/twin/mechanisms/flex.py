@@ -1,6 +1,7 @@
 """Flex: a spring between motor and joint: series elasticity, a soft gear, a link that bends."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import mujoco
@@ -40,7 +41,7 @@ class Flex(Mechanism):
         softest = [0.1 / model.opt.timestep**2 / max(float(model.dof_invweight0[d.dof]), 1e-9) for d in motors]
         return cls(stiffness=float(min(np.median(kp), *softest)))
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.stiffness <= 0:
             raise BadInput(f"a flexible joint needs a positive stiffness, not {self.stiffness:g} N m/rad")
         for joint in last_joints(spec, self.joints):

@@ -1,11 +1,12 @@
 """Friction: viscous and dry friction of each joint, and dry friction that depends on speed, load and angle."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
-from gapless.robots import driven, drives
+from gapless.robots import driven, drives, torque_limit
 from gapless.twin import callback
 from gapless.twin.mechanism import PLAIN_FRICTION, STANDING_FRICTION, Bound, Fields, Mechanism, Quantity, Values
 
@@ -85,9 +86,8 @@ class Friction(Mechanism):
     hard: bool = True
     """Dry friction that sticks; off keeps the model's own, usually soft, solver settings."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         model = spec.copy().compile()
-        chosen = driven(model, self.joints)
         if self.hard:
             for d in drives(model):
                 spec.joint(d.name).solref_friction = SOLREF
@@ -95,13 +95,13 @@ class Friction(Mechanism):
             spec.option.iterations = max(spec.option.iterations, ITERATIONS)
             spec.option.ls_iterations = max(spec.option.ls_iterations, LS_ITERATIONS)
         if self.full:
-            home = model.key_qpos[0] if model.nkey else model.qpos0
-            callback.prepare(spec, {d.name: float(home[d.qpos]) for d in chosen})
+            callback.prepare(spec, {d.name: home[d.name] for d in driven(model, self.joints)})
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         dofs = [d.dof for d in motors]
-        torques = {d.name: _torque(model, d.actuator) for d in motors}
+        limits = {d.name: torque_limit(model, d.actuator) for d in motors}
+        torques = {name: limit if 0 < limit < np.inf else 1.0 for name, limit in limits.items()}  # what sizes absent friction
         sizes = {d.name: max(float(model.dof_frictionloss[d.dof]), 0.01 * torques[d.name]) for d in motors}
         parameters = []
         for d in motors:
@@ -130,15 +130,3 @@ class Friction(Mechanism):
                 fields["jnt_user"][:, joints, slot + k] = values[quantity.name]
 
         return Bound(parameters, apply)
-
-
-def _torque(model: mujoco.MjModel, actuator: int) -> float:
-    """A torque typical of the drive, which sizes friction where the model has none: its limit, else 1 Nm."""
-    joint = int(model.actuator_trnid[actuator, 0])
-    limited = (model.actuator_forcelimited[actuator], model.actuator_forcerange[actuator])
-    for there, ends in (limited, (model.jnt_actfrclimited[joint], model.jnt_actfrcrange[joint])):
-        if there and np.abs(ends).max() > 0:
-            return float(np.abs(ends).max())
-    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE and model.actuator_ctrllimited[actuator]:
-        return float(abs(model.actuator_ctrlrange[actuator, 1] * model.actuator_gainprm[actuator, 0]))
-    return 1.0

@@ -60,7 +60,7 @@ class Gains(Mechanism):
     quantum: float = 0.0
     """The step to which the firmware rounds a position command [rad]."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if not self.kp and not self.kd:
             return
         model = spec.copy().compile()

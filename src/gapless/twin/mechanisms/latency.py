@@ -1,5 +1,6 @@
 """Latency: commands reach the joint late, readings reach the controller late, some jitter and some are lost."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -50,7 +51,7 @@ class Latency(Mechanism):
     buses: dict[str, str] = field(default_factory=dict)
     """Bus name to joint pattern, where buses differ: {"left": "L_*", "right": "R_*"}."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if not 0 < self.longest <= 1.0:
             raise BadInput(f"the longest latency must be between 0 and 1 s, not {self.longest:g}")
 

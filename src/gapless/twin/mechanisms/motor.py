@@ -1,12 +1,13 @@
 """Motor: how much torque really comes out: strength, limit, torque-speed line, supply voltage, winding heat."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import Drive, driven, is_dc_motor, is_position_servo
+from gapless.robots import Drive, driven, is_dc_motor, is_position_servo, torque_limit
 from gapless.twin.mechanism import DRIVE, Bound, Fields, Mechanism, Motion, Quantity, Values
 from gapless.twin.mechanisms.gains import KD, KP
 from gapless.twin.space import Parameter
@@ -86,7 +87,7 @@ class Motor(Mechanism):
         """A torque-speed line that the fastest motion reaches half-way."""
         return cls(no_load_speed=2 * float(np.abs(motion.dq).max()))
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.no_load_speed is None and self.dc is None:
             return
         model = spec.copy().compile()
@@ -109,13 +110,10 @@ class Motor(Mechanism):
         elif self.no_load_speed:
             parameters += [NO_LOAD_SPEED.factor(d.name, self.no_load_speed, 1.3, 0.05) for d in motors]
         nominal = np.array([_limit(model, motors[i]) for i in limited])
-        on_actuator = [k for k, i in enumerate(limited) if model.actuator_forcelimited[motors[i].actuator]]
-        on_joint = [k for k in range(len(limited)) if k not in on_actuator]
         places = [
-            ("actuator_forcerange", [motors[limited[k]].actuator for k in on_actuator], on_actuator),
-            ("jnt_actfrcrange", [motors[limited[k]].joint for k in on_joint], on_joint),
+            ("actuator_forcerange", model.actuator_forcelimited, [motors[i].actuator for i in limited]),
+            ("jnt_actfrcrange", model.jnt_actfrclimited, [motors[i].joint for i in limited]),
         ]
-        places = [p for p in places if p[1]]
         electric = [i for i, d in enumerate(motors) if is_dc_motor(model, d.actuator)]
         affine = [i for i in range(len(motors)) if i not in electric]
 
@@ -123,8 +121,9 @@ class Motor(Mechanism):
             strength = values["motor.strength"]
             if limited:
                 scale = (values["motor.limit"] / nominal * strength[:, limited])[:, :, None]
-                for field, at, where in places:
-                    fields[field][:, at] *= scale[:, where]
+                for field, has, where in places:
+                    if has[where].any():
+                        fields[field][:, where] *= scale
             if affine:
                 fields["actuator_gainprm"][:, act[affine], 0] *= strength[:, affine]
                 fields["actuator_biasprm"][:, act[affine], :3] *= strength[:, affine, None]
@@ -158,10 +157,9 @@ class Motor(Mechanism):
 
 
 def _limit(model: mujoco.MjModel, d: Drive) -> float:
-    """The drive's torque limit, of the actuator or of the joint, the larger of both directions; 0 where it has none."""
-    if model.actuator_forcelimited[d.actuator]:
-        return float(np.abs(model.actuator_forcerange[d.actuator]).max())
-    return float(np.abs(model.jnt_actfrcrange[d.joint]).max()) if model.jnt_actfrclimited[d.joint] else 0.0
+    """The drive's torque limit [N m]; 0 where it has none."""
+    limit = torque_limit(model, d.actuator, commanded=False)
+    return limit if np.isfinite(limit) else 0.0
 
 
 def _make_dc_motor(

@@ -1,5 +1,6 @@
 """Sensors: noise, bias, drift, quantisation, read skew and lost frames of what the robot reports."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -53,7 +54,7 @@ class Sensors(Mechanism):
     accelerometer: bool = False
     """Put one into the model, at the site "imu" or the base's origin; it costs time in every step."""
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if not self.accelerometer:
             return
         model = spec.copy().compile()

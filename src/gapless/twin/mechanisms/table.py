@@ -1,5 +1,6 @@
 """Table: a surface that a point of the robot touches though the model knows nothing of it, springy as real ones are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -28,7 +29,7 @@ class Table(Mechanism):
     point: tuple[float, float, float]
     stiffness: float = 300.0
 
-    def install(self, spec: mujoco.MjSpec) -> None:
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         names = [b.name for b in spec.bodies]
         if self.link not in names:
             raise unknown("link", self.link, names[1:])
