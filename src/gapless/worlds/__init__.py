@@ -5,6 +5,7 @@ that delays, skews, biases and loses readings. `path.py` holds both paths; repla
 """
 
 from gapless.worlds.command_path import Stream
+from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from gapless.worlds.engine import BatchEngine, Engine, quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion
@@ -27,6 +28,7 @@ __all__ = [
     "GHOST",
     "VELOCITY_SPAN",
     "BatchEngine",
+    "DriveCommands",
     "Engine",
     "Failure",
     "Pair",
@@ -41,6 +43,7 @@ __all__ = [
     "build_standin",
     "common_signal",
     "draw_standin",
+    "drive_commands",
     "dump_standin",
     "load_standin",
     "plan_motion",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
@@ -25,6 +25,10 @@ class Stream:
     """Shape: (commands, controls)."""
     window: Ints
     """Of each world. Shape: (n,)."""
+    ahead: Array = field(default_factory=lambda: np.zeros((2, 0, 0)))
+    """Velocity and torque fed forward with each command. Shape: (2, commands or 0, controls)."""
+    gains: Array = field(default_factory=lambda: np.zeros((0, 2, 0)))
+    """How far each shifts a command, in each world. Shape: (n, 2, controls)."""
 
 
 class CommandPath:
@@ -72,10 +76,11 @@ class CommandPath:
     def play(self, stream: Stream, path: Mapping[str, Array], first: int, steps: int) -> Array:
         """What the actuators receive from a stream at some steps, (n, steps, controls); nothing is lost on the way."""
         # jitter delays by half of it on average
-        late = _path.in_steps(path["path.action"] + path["path.jitter"] / 2, self._timestep)
+        late = self._by_control(_path.in_steps(path["path.action"] + path["path.jitter"] / 2, self._timestep))
         quantum, offset = (self._by_control(path[f"path.{f}"]) * self._servo for f in ("quantum_cmd", "offset_q"))
         out = np.empty((len(offset), steps, len(self._joint)))
-        _path.hold(stream.sent, stream.values, stream.window, self._by_control(late), quantum, self.limits, offset, first, out)
+        of, shaped = (stream.sent, stream.values, stream.ahead, stream.window), (quantum, self.limits, offset, stream.gains)
+        _path.hold(*of, late, *shaped, first, out)
         return out
 
     def _firmware(self, command: Array, path: Mapping[str, Array], ids: Ints | slice) -> Array:

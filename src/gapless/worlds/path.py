@@ -21,6 +21,14 @@ def _taken(command: float, quantum: float, low: float, high: float) -> float:
     return min(max(rounded if quantum > 0.0 else command, low), high)
 
 
+@numba.njit(cache=True)
+def _ahead(ahead: Array, gains: Array, world: int, command: int, control: int) -> float:
+    """How far feed-forward shifts a command."""
+    if not ahead.shape[1]:
+        return 0.0
+    return gains[world, 0, control] * ahead[0, command, control] + gains[world, 1, control] * ahead[1, command, control]
+
+
 @numba.vectorize(["float64(float64, float64, float64, float64)"], cache=True)
 def firmware(command: float, quantum: float, low: float, high: float) -> float:
     """`_taken` for arrays."""
@@ -90,18 +98,30 @@ def read(ring: Array, newest: int, columns: Ints, late: Array, out: Array) -> No
 
 @numba.njit(cache=True)
 def hold(
-    times: Array, values: Array, window: Ints, late: Array, quantum: Array, limits: Array, offset: Array, first: int, out: Array
+    times: Array,
+    values: Array,
+    ahead: Array,
+    window: Ints,
+    late: Array,
+    quantum: Array,
+    limits: Array,
+    offset: Array,
+    gains: Array,
+    first: int,
+    out: Array,
 ) -> None:
     """What each actuator receives from a recorded stream of commands, each held until the next: `deliver` for a whole log.
 
     Args:
         times: when each command was sent, in steps since the start of each window; shape (windows, commands).
         values: shape (commands, controls).
+        ahead: feed-forward that goes with them, shape (2, commands, controls); (2, 0, controls) for none.
         window: of each world, shape (n,).
         late: how late commands take effect [steps], shape (n, controls).
         quantum: step to which the firmware rounds commands, shape (n, controls).
         limits: least and greatest command, shape (2, controls).
         offset: taken off a command once it is rounded and limited, shape (n, controls).
+        gains: by which both kinds of feed-forward are added to it, shape (n, 2, controls).
         first: number of the first step.
         out: shape (n, steps, controls), written.
     """
@@ -112,23 +132,26 @@ def hold(
         for c in range(controls):
             low, high, unit, off = limits[0, c], limits[1, c], quantum[i, c], offset[i, c]
             k = max(np.searchsorted(sent, first - late[i, c], side="right") - 1, 0)
-            now = _taken(values[k, c], unit, low, high) - off
+            now = _taken(values[k, c], unit, low, high) - off + _ahead(ahead, gains, i, k, c)
             for s in range(steps):
                 since = first + s - late[i, c]
                 until = since + 1.0
                 if k < last and sent[k + 1] <= since:
                     while k < last and sent[k + 1] <= since:
                         k += 1
-                    now = _taken(values[k, c], unit, low, high) - off
+                    now = _taken(values[k, c], unit, low, high) - off + _ahead(ahead, gains, i, k, c)
                 if k == last or sent[k + 1] >= until:
                     out[i, s, c] = now
                     continue
                 total, before, j = (sent[k + 1] - since) * now, sent[k + 1], k + 1
-                while j < last and sent[j + 1] < until:
-                    total += (sent[j + 1] - before) * (_taken(values[j, c], unit, low, high) - off)
-                    before = sent[j + 1]
-                    j += 1
-                out[i, s, c] = total + (until - before) * (_taken(values[j, c], unit, low, high) - off)
+                while True:
+                    end = min(sent[j + 1], until) if j < last else until
+                    value = _taken(values[j, c], unit, low, high) - off + _ahead(ahead, gains, i, j, c)
+                    total += (end - before) * value
+                    if end >= until:
+                        break
+                    before, j = end, j + 1
+                out[i, s, c] = total
 
 
 @numba.njit(cache=True)

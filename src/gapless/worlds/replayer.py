@@ -22,14 +22,14 @@ from gapless.robots import imu_of, is_dc_motor
 from gapless.rotations import multiply
 from gapless.twin import KD, KP, Fields, Point, Space, Twin
 from gapless.worlds.command_path import CommandPath, Stream
-from gapless.worlds.commands import commands
+from gapless.worlds.drive_commands import drive_commands
 from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
 from gapless.worlds.path import in_steps
 from gapless.worlds.rollout import Sampler
-from gapless.worlds.schedule import Schedule
 from gapless.worlds.sense import to_imu
 from gapless.worlds.worlds import Worlds
 
+MOST_CHANGES = 2000  # of gains in a log: each stops the stepping loop
 BASE = ("base_pos", "quat", "base_vel", "gyro")
 
 
@@ -115,11 +115,10 @@ class Replayer:
             self.starts, length = _windows(log, self.joints, last, window)
         self.steps = int(np.ceil(length / step - 1e-6))
         self._samples(clock, length)
-        times, self._commands = commands(twin, log)
-        self._sent = in_steps(times[None, :] - self.starts[:, None], step)
+        self.commands = drive_commands(twin, log)
         self.velocity = trusted_velocity(log, self.joints)
         """The estimate that windows start from, or None where the logged velocity is used."""
-        self.schedule = Schedule(log, twin, self.joints, self.starts, self.steps)
+        self._line_up()
 
     def _samples(self, clock: Array, length: float) -> None:
         """The sample times of each window, and what was measured then."""
@@ -183,7 +182,37 @@ class Replayer:
         window = np.arange(len(self.starts))
         path = {name: np.repeat(values[None], len(window), axis=0) for name, values in self.twin.path.items()}
         path["path.action"] += late
-        return CommandPath(self.twin, 1, {}).play(Stream(self._sent, self._commands, window), path, 0, self.steps)
+        stream = self._stream(np.tile(self.twin.space.nominal, (len(window), 1)), window)
+        return CommandPath(self.twin, 1, {}).play(stream, path, 0, self.steps)
+
+    def _stream(self, full: Array, window: Ints) -> Stream:
+        """The commands of worlds with some parameters in their windows."""
+        names, ahead = self.twin.space.names, self._ahead
+        gains = np.zeros((len(full), *ahead.shape[::2]))
+        for d in self._drives if ahead.size else ():
+            if ahead[:, :, d.control].any():
+                kp, kd = (full[:, names.index(f"gains.{quantity}/{d.name}")] for quantity in ("kp", "kd"))
+                gains[:, :, d.control] = np.column_stack([kd / kp, 1 / kp])
+        return Stream(self._sent, self._targets, window, ahead, gains)
+
+    def _line_up(self) -> None:
+        """Put the commands on the clock of each window, and find the steps at which gains change."""
+        messages, nu = self.commands, self.twin.model.nu
+        controls = [d.control for d in self._drives]
+        self._sent = in_steps(messages.time[None, :] - self.starts[:, None], self._step)
+        self._targets, self._ahead = np.zeros((len(messages.time), nu)), np.zeros((2, 0, nu))
+        self._targets[:, controls] = messages.target
+        if messages.velocity.any() or messages.torque.any():
+            # velocity and torque fed forward to a servo act as a shift of its position target
+            stiff = np.where(messages.kp > 0, messages.kp, np.inf)
+            self._ahead = np.zeros((2, len(messages.time), nu))
+            self._ahead[:, :, controls] = messages.velocity * messages.kd / stiff, messages.torque / stiff
+        changed = messages.time[1:][(np.diff(np.hstack([messages.kp, messages.kd]), axis=0) != 0).any(axis=1)]
+        if len(changed) > MOST_CHANGES:
+            raise BadInput(f"{self.log.name}: gains change {len(changed)} times, and at most {MOST_CHANGES} can be replayed")
+        steps = np.rint((changed - self.starts[:, None]) / self._step).astype(int)
+        inside = np.unique(steps[(steps > 0) & (steps < self.steps)])
+        self._changes = {int(step): np.flatnonzero((steps == step).any(axis=1)) for step in inside}
 
     def _fresh(self, n: int) -> Worlds:
         if self._worlds is None or self._worlds.n != n:
@@ -194,24 +223,21 @@ class Replayer:
 
     def _write(self, worlds: Worlds, full: Array, window: Ints, step: int, ids: Ints) -> None:
         """Write parameters with the gains in force at a step; drives that are switched off give no torque."""
-        when = np.full(len(ids), step)
-        factors, off = self.schedule.factors(window, when), self.schedule.off(window, when)
+        messages = self.commands.at(self.starts[window] + (step + 0.5) * self._step)
 
         def edit(fields: Fields) -> None:
             gain, bias = fields["actuator_gainprm"], fields["actuator_biasprm"]
             for j, d in enumerate(self._drives):
-                electric = is_dc_motor(self.twin.model, d.actuator)
-                if factors is not None and electric:  # its damping is the motor's own
-                    gain[:, d.actuator, KP] *= factors[0][:, j]
-                elif factors is not None:
-                    gain[:, d.actuator, 0] *= factors[0][:, j]
-                    bias[:, d.actuator, 1] *= factors[0][:, j]
-                    bias[:, d.actuator, 2] *= factors[1][:, j]
-                if off is not None:
-                    gain[np.flatnonzero(off[:, j])[:, None], d.actuator, [KP, KD] if electric else [0]] = 0.0
-                    bias[off[:, j], d.actuator, :3] = 0.0
+                kp, kd = messages.kp[:, j], messages.kd[:, j]
+                if is_dc_motor(self.twin.model, d.actuator):
+                    gain[:, d.actuator, KP] *= kp
+                    gain[:, d.actuator, KD] *= kd
+                else:
+                    gain[:, d.actuator, 0] *= kp
+                    bias[:, d.actuator, :3] *= np.column_stack([kp > 0, kp, kd])
 
-        worlds.write(full, ids, None if factors is None and off is None else edit)
+        same = (messages.kp == 1).all() and (messages.kd == 1).all()
+        worlds.write(full, ids, None if same else edit)
 
     def _start(self, worlds: Worlds, window: Ints) -> None:
         """Put every world into the state that was measured at its window's start."""
@@ -238,12 +264,12 @@ class Replayer:
         samplers = self._samplers(worlds, window)
 
         def change(step: int) -> None:
-            ids = np.flatnonzero(self.schedule.changed(step)[window])
+            ids = np.flatnonzero(np.isin(window, self._changes[step]))
             self._write(worlds, full[ids], window[ids], step, ids)
 
-        changes = {step: partial(change, step) for step in self.schedule.changes}
+        changes = {step: partial(change, step) for step in self._changes}
         fields = sorted({s.field for s in samplers.values()})
-        for stretch in worlds.play(Stream(self._sent, self._commands, window), self.steps, fields, changes):
+        for stretch in worlds.play(self._stream(full, window), self.steps, fields, changes):
             for sampler in samplers.values():
                 sampler.take(stretch)
         out = {signal: sampler.values for signal, sampler in samplers.items()}

@@ -332,12 +332,12 @@ def _every(replayer: Replayer) -> int:
 
 def _reach(twin: Twin, names: Sequence[str], trees: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which errors a parameter can move: those of its own kinematic tree and of the base; all for what has no place."""
-    out = trees < 0
+    out, links = trees < 0, {twin.model.body(b).name for b in range(1, twin.model.nbody)}
     for name in names:
         _, _, place = name.partition("/")
         if place in twin.joints:
             out |= trees == twin.model.dof_treeid[twin.drives[twin.joints.index(place)].dof]
-        elif place:
+        elif place in links:
             out |= trees == twin.model.body_treeid[twin.model.body(place).id]
         else:
             out[:] = True

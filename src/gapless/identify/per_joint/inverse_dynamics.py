@@ -18,6 +18,7 @@ from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.twin import Twin
 from gapless.worlds import VELOCITY_SPAN as SPAN
+from gapless.worlds import drive_commands
 
 NUDGE = 1e-4  # rad
 ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
@@ -31,11 +32,18 @@ class Course:
     period: float
     """Of the grid, the log's own [s]."""
     q: Array
-    """Measured positions. Shape of this and the next seven: (samples, joints)."""
+    """Measured positions. Shape of this and all below but `valid`: (samples, joints)."""
     dq: Array
     """Velocities, estimated from the positions without lag."""
     command: Array
     """In force at each sample: a position for servos, a torque for torque drives."""
+    velocity: Array
+    """Fed forward to a servo [rad/s]."""
+    torque: Array
+    """Fed forward to a servo [N m]."""
+    kp: Array
+    """Factor of the logged gain on the twin's nominal one; 0 where the drive was off, as the next."""
+    kd: Array
     inertia: Array
     """Of everything the joint moves, rotor left out [kg m2]."""
     load: Array
@@ -46,8 +54,6 @@ class Course:
     """How gravity's part grows with the joint's own angle [Nm/rad]: what is simulated need not be where it was measured."""
     valid: NDArray[np.bool_]
     """Samples to compare with: measured, not too far from a real sample."""
-    gain: Array
-    """Factor of the logged gain on the twin's nominal one, and 0 where the drive was off."""
 
     def cut(self, seconds: float) -> Course:
         """The beginning of it."""
@@ -82,13 +88,12 @@ def course(twin: Twin, log: Log, end: float | None = None) -> Course:
         period=1 / rate,
         q=q,
         dq=dq,
-        command=_commands(twin, log, grid),
+        **_drive_messages(twin, log, grid),
         inertia=inertia,
         load=load,
         gravity=gravity,
         slope=slope,
         valid=distance < 2 / rate,
-        gain=_gains(twin, log, grid),
     )
 
 
@@ -121,30 +126,11 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Ar
     return inertia, load, gravity, slope
 
 
-def _commands(twin: Twin, log: Log, grid: Array) -> Array:
-    out = np.empty((len(grid), len(twin.joints)))
-    for i, d in enumerate(twin.drives):
-        signal = f"{d.signal}_cmd"
-        if signal == "dq_cmd":
+def _drive_messages(twin: Twin, log: Log, grid: Array) -> dict[str, Array]:
+    """What the drives were told at each sample; see `Course`."""
+    for d in twin.drives:
+        if d.signal == "dq":
             raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
-        if signal not in log or d.name not in log[signal].columns:
-            raise BadInput(f"{log.name}: no {signal} of {d.name}, which its drive in {twin.name} takes")
-        # a hair after the sample, so that a command with the same time stamp counts as sent
-        out[:, i] = log.at(signal, grid + 1e-6 / log.rate("q"))[:, log[signal].columns.index(d.name)]
-    return out
-
-
-def _gains(twin: Twin, log: Log, grid: Array) -> Array:
-    """Logged over nominal gain; 0 where the drive was off."""
-    out = np.ones((len(grid), len(twin.joints)))
-    names = {name: i for i, name in enumerate(twin.space.names)}
-    for i, joint in enumerate(twin.joints):
-        column = names.get(f"gains.kp/{joint}")
-        logged = log.meta.get("kp")
-        if column is not None and isinstance(logged, int | float):
-            out[:, i] = logged / twin.space.nominal[column]
-        if "kp" in log and joint in log["kp"].columns and column is not None:
-            out[:, i] = log.at("kp", grid)[:, log["kp"].columns.index(joint)] / twin.space.nominal[column]
-        if "enabled" in log and joint in log["enabled"].columns:
-            out[:, i] *= log.at("enabled", grid)[:, log["enabled"].columns.index(joint)] > 0.5
-    return out
+    # a hair after the sample, so that a command with the same time stamp counts as sent
+    sent = drive_commands(twin, log).at(grid + 1e-6 / log.rate("q"))
+    return {"command": sent.target, "velocity": sent.velocity, "torque": sent.torque, "kp": sent.kp, "kd": sent.kd}

@@ -72,11 +72,14 @@ class Data:
     q: Array
     dq: Array
     command: Array
+    velocity: Array
+    torque: Array
+    kp: Array
+    kd: Array
     inertia: Array
     load: Array
     gravity: Array
     slope: Array
-    gain: Array
     valid: NDArray[np.bool_]
     block: NDArray[np.int64]
     """Number of the stretch of `BLOCK` seconds that a sample belongs to, log after log."""
@@ -99,7 +102,7 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
         starts = np.unique(np.concatenate([*windows, logs]))
     columns = {
         name: np.ascontiguousarray(np.concatenate([getattr(c, name)[:, joint] for c in courses]))
-        for name in ("q", "dq", "command", "inertia", "load", "gravity", "slope", "gain")
+        for name in ("q", "dq", "command", "velocity", "torque", "kp", "kd", "inertia", "load", "gravity", "slope")
     }
     blocks, count = [], 0
     for c in courses:
@@ -138,8 +141,8 @@ def residuals(data: Data, values: Array) -> Array:
     period = data.period[np.searchsorted(data.logs, data.starts[:-1], side="right") - 1]
     substeps = np.maximum(np.rint(period / data.timestep), 1).astype(np.int64)
     _run_all(
-        np.ascontiguousarray(values), data.starts, data.q, data.dq, data.command, data.inertia, data.load, data.gravity,
-        data.slope, data.gain,
+        np.ascontiguousarray(values), data.starts, data.q, data.dq, data.command, data.velocity, data.torque, data.kp, data.kd,
+        data.inertia, data.load, data.gravity, data.slope, bool(data.velocity.any() or data.torque.any()),
         substeps, period / substeps, data.home, data.servo, out,
     )  # fmt: skip
     out[:, ~data.valid] = 0.0
@@ -147,18 +150,22 @@ def residuals(data: Data, values: Array) -> Array:
 
 
 @numba.njit(parallel=True, cache=True)
-def _run_all(values, starts, q, dq, command, inertia, load, gravity, slope, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
+def _run_all(  # type: ignore[no-untyped-def]
+    values, starts, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
+):
     logs = len(starts) - 1
     for job in numba.prange(values.shape[0] * logs):
         row, log = job // logs, job % logs
         _run(
-            values[row], starts[log], starts[log + 1], q, dq, command, inertia, load, gravity, slope, gain, substeps[log],
-            dt[log], home, servo, out[row],
+            values[row], starts[log], starts[log + 1], q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope,
+            fed, substeps[log], dt[log], home, servo, out[row],
         )  # fmt: skip
 
 
 @numba.njit(cache=True)
-def _run(p, first, last, q, dq, command, inertia, load, gravity, slope, gain, substeps, dt, home, servo, out):  # type: ignore[no-untyped-def]
+def _run(  # type: ignore[no-untyped-def]
+    p, first, last, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
+):
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
     (
         kp,
@@ -205,19 +212,24 @@ def _run(p, first, last, q, dq, command, inertia, load, gravity, slope, gain, su
     out[first] = 0.0
     step = 0
     for k in range(first, last - 1):
-        stiff = kp * gain[k] if servo else 0.0
-        held = viscous + (kd if servo and gain[k] > 0.0 else 0.0) + (brake if gain[k] > 0.0 else 0.0)
+        stiff = kp * kps[k] if servo else 0.0
+        damping = kd * kds[k] if servo else 0.0
+        held = viscous + damping + (brake if kps[k] > 0.0 else 0.0)
         for i in range(substeps):
             newer = first + max(step - whole, 0) // substeps
             older = first + max(step - whole - 1, 0) // substeps
-            told = (1.0 - part) * command[newer] + part * command[older]
+            target = (1.0 - part) * command[newer] + part * command[older]
+            ahead = 0.0  # velocity and torque fed forward to a servo, as late as its target
+            if fed and kps[k] > 0.0:
+                ahead = (1.0 - part) * feed[newer] + part * feed[older]
+                ahead += damping * ((1.0 - part) * velocity[newer] + part * velocity[older])
             share = (i + 0.5) / substeps
             moved = inertia[k] + share * (inertia[k + 1] - inertia[k])
             # gravity on a joint that turns is a sine of its angle: exact however far off what is simulated is
             off = link - q[k] - share * (q[k + 1] - q[k])
             pull = load[k] + share * (load[k + 1] - load[k]) + gravity[k] * (math.cos(off) - 1.0) + slope[k] * math.sin(off)
             if servo:
-                push, damp = min(max(stiff * (told - offset - x), -most), most), held
+                push, damp = min(max(stiff * (target - offset - x) + ahead, -most), most), held
                 torque = push - (damp - viscous) * v
                 left = line * v  # what the speed takes from the torque one way and adds to it the other way
                 if torque > limit - left or torque < -limit - left:
@@ -227,7 +239,7 @@ def _run(p, first, last, q, dq, command, inertia, load, gravity, slope, gain, su
                     push, damp = limit if torque > limit else -limit, viscous
                     torque = push
             else:
-                push, damp = strength * gain[k] * told, viscous
+                push, damp = strength * kps[k] * target, viscous
                 torque = push
             grip = coulomb + by_load * abs(torque) + by_load2 * torque * torque
             if stribeck > 0.0:

@@ -15,7 +15,7 @@ from gapless.identify.least_squares import least_squares, slopes
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, residuals
 from gapless.identify.uncertainty import Part
 from gapless.robots import is_position_servo
-from gapless.twin import Parameter, Space, Twin
+from gapless.twin import Latency, Parameter, Space, Twin
 
 ROBUST = 1.5  # times the median error: beyond it errors count less than their square
 NATURAL = (10.0, 20.0, 40.0)  # rad/s: how fast a servo may be when its gain is not to be trusted
@@ -33,10 +33,12 @@ class Problem:
     """The joint's own parameters among the twin's."""
     base: Array
     """Vector of the simulation where nothing is fitted. Shape: (quantities,)."""
+    delay: str = DELAY
+    """The parameter that delays its commands."""
 
     def free(self, quantities: Sequence[str]) -> list[int]:
         """Places in `space` of the quantities that this joint has."""
-        names = dict.fromkeys(_name(q, self.joint) for q in quantities)
+        names = dict.fromkeys(_name(q, self.joint, self.delay) for q in quantities)
         return [self.space.names.index(n) for n in names if n in self.space.names]
 
     def vectors(self, scaled: Array, free: list[int]) -> Array:
@@ -100,13 +102,14 @@ def problem(
         rotor, link = base[PLACE["armature.inertia"]] + 1e-4, float(np.median(data.inertia))
         critical = 2 * np.sqrt(offered[f"flex.stiffness/{joint}"].nominal * rotor * link / (rotor + link))
         offered[loose.name] = replace(loose, high=max(float(critical), loose.nominal))
+    delay = delay_of(twin, joint)
     for quantity in QUANTITIES:
-        name = _name(quantity, joint)
+        name = _name(quantity, joint, delay)
         if name in there:
             base[PLACE[quantity]] = known.get(name, there[name].nominal)
         if name in offered and quantity not in fixed and name not in known:
             own.append(offered[name])
-    return Problem(joint, data, Space(tuple(own)), base)
+    return Problem(joint, data, Space(tuple(own)), base, delay)
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def alike(twin: Twin, known: Mapping[str, float] | None = None) -> list[list[int
             for p in twin.space.parameters
             if p.name == f"{p.quantity}/{d.name}" and p.quantity in QUANTITIES
         ]
-        out.setdefault((is_position_servo(twin.model, d.actuator), *kind), []).append(i)
+        out.setdefault((is_position_servo(twin.model, d.actuator), delay_of(twin, d.name), *kind), []).append(i)
     return list(out.values())
 
 
@@ -204,28 +207,35 @@ def errors_at(p: Problem, full: Array, quantities: Sequence[str]) -> Array:
     return p.errors(p.at_scaled(full, quantities))
 
 
-def _name(quantity: str, joint: str) -> str:
-    return quantity if quantity == DELAY else f"{quantity}/{joint}"
+def _name(quantity: str, joint: str, delay: str = DELAY) -> str:
+    return delay if quantity == DELAY else f"{quantity}/{joint}"
+
+
+def delay_of(twin: Twin, joint: str) -> str:
+    """The parameter that delays a joint's commands: the robot's, or that of the joint's bus."""
+    buses = next((m.buses for m in twin.mechanisms if isinstance(m, Latency)), {})
+    return next((f"{DELAY}/{bus}" for bus, pattern in buses.items() if fnmatch.fnmatchcase(joint, pattern)), DELAY)
 
 
 def settle(
     twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: NDArray[np.bool_], begin: Sequence[list[Array]]
 ) -> tuple[Array, list[Part]]:
-    """Values over the twin's space, with one delay for all joints, and the end of each team's fit, to the blocks in `keep`."""
+    """Values over the twin's space, with one delay a bus, and the end of each team's fit, to the blocks in `keep`."""
     own = [solve(team, chosen, keep, at, iterations=8) for team, at in zip(teams, begin, strict=True)]
     parts = [
         Part(labels(team, f.free, twin), f.residual, f.slopes(), np.concatenate([p.data.block for p in team]), 1)
         for team, f in zip(teams, own, strict=True)
     ]
     values = _joined(twin, teams, own, parts)
-    if DELAY in chosen and DELAY in twin.space.names:
-        # joints share one delay: with that settled, the rest of each is fitted again from where it was
-        delay = values[twin.space.names.index(DELAY)]
+    delays = {p.delay: twin.space.names.index(p.delay) for team in teams for p in team if p.delay in twin.space.names}
+    if DELAY in chosen and delays:
+        # joints of a bus share one delay: with that settled, the rest of each is fitted again from where it was
+        settled = values[list(delays.values())]
         rest = tuple(q for q in chosen if q != DELAY)
-        held = [[p.at(DELAY, float(delay)) for p in team] for team in teams]
+        held = [[p.at(DELAY, float(values[delays[p.delay]])) for p in team] for team in teams]
         again = [solve(team, rest, keep, [f.x], iterations=5) for team, f in zip(held, own, strict=True)]
         values = _joined(twin, teams, again, parts)
-        values[twin.space.names.index(DELAY)] = delay
+        values[list(delays.values())] = settled
     return values, parts
 
 
@@ -250,7 +260,7 @@ def labels(team: Team, free: Sequence[int], twin: Twin) -> tuple[str, ...]:
     """Names of what a team shares, in the order of its problems' space."""
     names = [team[0].space.names[i] for i in free]
     which = label([p.joint for p in team], twin.joints)
-    return tuple(f"{n.partition('/')[0]}/{which}" if "/" in n else n for n in names)
+    return tuple(f"{n.removesuffix(team[0].joint)}{which}" if n.endswith(f"/{team[0].joint}") else n for n in names)
 
 
 def label(joints: Sequence[str], among: Sequence[str]) -> str:
