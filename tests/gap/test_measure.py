@@ -9,7 +9,6 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.gap import HORIZONS, measure
-from gapless.gap.plain import plain
 from gapless.logs import Log, Signal, read
 from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import Replayer
@@ -77,7 +76,7 @@ def test_a_free_base_is_measured_too(captured):
         assert np.isfinite(gap[signal].of("given", "0.5")).all(), signal
         assert np.isfinite(gap[signal].noise).all(), signal
     assert "gravity/x" in gap.distances.columns
-    assert "gravity/z" in plain(gap)["error"]["distribution"]["columns"]
+    assert "gravity/z" in gap.json()["distances"]["columns"]
 
 
 def test_wheels_are_judged_half_a_second_ahead_because_they_run_away():
@@ -103,26 +102,25 @@ def test_physics_that_breaks_is_infinitely_wrong_and_says_so(monkeypatch):
     assert gap.mean("twin") == np.inf
     assert np.isfinite(gap.mean("command"))
     assert gap.broken == gap.windows == 5
-    said = plain(gap)
-    assert said["error"]["value"] is None
-    json.dumps(said, allow_nan=False)
+    assert gap.json()["figures"]["error"] is None
+    json.dumps(gap.json(), allow_nan=False)
 
 
-def test_plain_data_has_every_horizon_beside_every_baseline():
+def test_json_has_every_horizon_beside_every_baseline():
     _, log = recorded(Spec("bench", tolerance=0, change=SECRETS, sensors={"noise_q": 0.001}), 6.0)
     twin = Twin.load("bench")
-    said = json.loads(json.dumps(plain(measure(twin, [log])), allow_nan=False))
-    assert set(said) == {"error", "baselines", "noise_floor"}
-    assert set(said["baselines"]) == {"given", "delay", "command", "hold"}
-    for by in (said["error"]["horizons"], *said["baselines"].values()):
-        assert list(by) == list(HORIZONS)
-    assert said["error"]["unit"] == "rad"
-    assert said["noise_floor"]["value"] == pytest.approx(0.001, rel=0.2)
-    assert said["noise_floor"]["from"] == "sensor"
-    assert "with_causes" not in said["error"]
+    gap = measure(twin, [log])
+    figures = json.loads(json.dumps(gap.json(), allow_nan=False))["figures"]
+    assert set(figures["means"]) == {"twin", "given", "delay", "command", "hold"}
+    assert all(list(by) == list(HORIZONS) for by in figures["means"].values())
+    assert figures["unit"] == "rad"
+    assert figures["noise"] == pytest.approx(0.001, rel=0.2)
+    assert "the sensors' noise" in gap.verdict().text
+    assert not gap.with_causes
     softer = twin.space.nominal * np.where(np.char.startswith(twin.space.names, "gains.kp"), 0.7, 1.0)
-    better = plain(measure(twin, [log], softer))
-    assert better["error"]["with_causes"]["free"] < better["error"]["value"] == pytest.approx(said["error"]["value"])
+    better = measure(twin, [log], softer)
+    assert better.with_causes
+    assert better.mean("twin") < better.mean("given") == pytest.approx(gap.mean("given"))
 
 
 @needs_data

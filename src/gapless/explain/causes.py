@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +87,7 @@ class Explanation:
     remainder: Remainder
     next: list[str]
     """What to do, most useful first."""
-    task: list[tuple[str, float]]
+    task: dict[str, float]
     """What each mechanism costs the task, worst first, where that was measured."""
     error: float
     """Root mean square error of the model as given, mean over joints [rad]."""
@@ -99,37 +98,9 @@ class Explanation:
     seconds: float
 
     @property
-    def verdict_none(self) -> bool:
-        return self.verdict == "none"
-
-    @property
     def explained(self) -> float:
         """Share of the squared error above the noise that mechanisms and tolerances explain."""
         return 1.0 - self.remainder.share
-
-    def json(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "verdict": self.verdict,
-            "explained": self.explained,
-            "mechanisms": [
-                {
-                    "name": c.name,
-                    "joints": list(c.joints),
-                    "share": c.share,
-                    "low": c.low,
-                    "high": c.high,
-                    "group": list(c.group),
-                    "parameters": {n: vars(p) for n, p in c.parameters.items()},
-                    "advice": c.advice,
-                }
-                for c in self.mechanisms
-            ],
-            "tolerances": self.tolerances,
-            "remainder": {"share": self.remainder.share, "where": self.remainder.where, "joints": self.remainder.joints},
-            "task": [{"name": n, "loss": loss} for n, loss in self.task],
-            "next": self.next,
-        }
 
 
 def quiet(_: str) -> None:
@@ -304,7 +275,7 @@ def _told(
         tolerances=float(shared.share[-1]) + sum(c.share for c in idle),
         remainder=remainder,
         next=todo,
-        task=sorted(task.items(), key=lambda item: -item[1]),
+        task=dict(sorted(task.items(), key=lambda item: -item[1])),
         error=float(np.sqrt((nominal[:, :count] ** 2).mean(axis=0)).mean()),
         floor=float(contest.floor[:count].mean()),
         rivals=rivals,

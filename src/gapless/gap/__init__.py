@@ -6,15 +6,17 @@ noise floor of logs alone; `repeats` where a robot was told the same twice.
 
 from gapless.gap.admission import admit, long_enough, moving
 from gapless.gap.divergence import Experiment, experiment
-from gapless.gap.divergence_page import distribution_section
-from gapless.gap.divergence_page import page as experiment_page
-from gapless.gap.divergence_page import show as show_experiment
-from gapless.gap.divergence_page import verdict as experiment_verdict
 from gapless.gap.measure import HORIZONS, Errors, Gap, Trace, measure
 from gapless.gap.noise import floors
 from gapless.gap.noise import sensor as encoder_noise
+from gapless.gap.page import details as gap_details
+from gapless.gap.page import distribution as gap_distribution
+from gapless.gap.page import horizons as gap_horizons
+from gapless.gap.page import legend as gap_legend
+from gapless.gap.page import off as gap_off
+from gapless.gap.page import provenance as gap_provenance
+from gapless.gap.page import strip as gap_strip
 from gapless.gap.phases import phase_map
-from gapless.gap.plain import finite, plain, plain_experiment
 from gapless.gap.repeated import repeats
 
 __all__ = [
@@ -24,19 +26,19 @@ __all__ = [
     "Gap",
     "Trace",
     "admit",
-    "distribution_section",
     "encoder_noise",
     "experiment",
-    "experiment_page",
-    "experiment_verdict",
-    "finite",
     "floors",
+    "gap_details",
+    "gap_distribution",
+    "gap_horizons",
+    "gap_legend",
+    "gap_off",
+    "gap_provenance",
+    "gap_strip",
     "long_enough",
     "measure",
     "moving",
     "phase_map",
-    "plain",
-    "plain_experiment",
     "repeats",
-    "show_experiment",
 ]

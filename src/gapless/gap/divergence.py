@@ -9,26 +9,43 @@ A log's commands in the twin, from the robot's first state, are the twin's comma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
+from rich.console import RenderableType
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
+from gapless.gap import divergence_page
 from gapless.gap.admission import admit, one_robot
 from gapless.gap.distribution import BLOCK, Distances, between, states
-from gapless.gap.growth import SHARE, Growth, growth
+from gapless.gap.growth import SHARE, Growth, growth, smoothed
 from gapless.gap.noise import SETTLE, same_drive
 from gapless.gap.repeated import Repeat, command_of, from_the_start, repeats
 from gapless.logs import Log
-from gapless.twin import Twin
+from gapless.plain import NOT_SAVED
+from gapless.report import Result, Section, Verdict
+from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import replay
 
 MOST_PAIRS = 40
+MOST_POINTS = 300  # of a curve
 RATE = 100.0  # Hz: of the curves
 STILL = 0.01  # of how much the liveliest joint moves
 ALIKE = 0.05  # s: in which runs must not be apart yet
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Distance over time as a share of the motion: the range of all pairs, and the middle one. Shape of each: (points,)."""
+
+    time: Array
+    """Since the start [s]."""
+    low: Array
+    middle: Array
+    high: Array
 
 
 @dataclass(frozen=True)
@@ -37,19 +54,27 @@ class Divergence:
 
     pairs: tuple[str, ...]
     """Which runs."""
-    time: Array
-    """Since the start [s]. Shape: (samples,)."""
-    apart: Array
-    """Root mean square difference over joints, as a share of how much each moves. Shape: (pairs, samples), NaN at the end."""
     joints: tuple[str, ...]
     size: Array
     """Root mean square difference of positions over time and pairs, by joint [rad]. Shape: (joints,)."""
     growth: Growth
+    curve: Curve
+    time: Array = field(default_factory=lambda: np.zeros(0), metadata=NOT_SAVED)
+    """Since the start [s]. Shape: (samples,)."""
+    apart: Array = field(default_factory=lambda: np.zeros((0, 0)), metadata=NOT_SAVED)
+    """Root mean square difference over joints, as a share of how much each moves. Shape: (pairs, samples), NaN at the end."""
+
+    @property
+    def seconds(self) -> float:
+        """How long runs were compared."""
+        return float(self.curve.time[-1])
 
 
-@dataclass(frozen=True)
-class Experiment:
+@dataclass(frozen=True, repr=False)
+class Experiment(Result):
     """What the logs allow to say."""
+
+    NAME: ClassVar[str] = "experiment"
 
     itself: Divergence | None
     """The robot beside itself."""
@@ -57,8 +82,22 @@ class Experiment:
     """The twin beside the robot."""
     distances: Distances | None
     """Between the states of the first log and of the others, where there is nothing to compare over time."""
-    note: str = ""
+    note: str
     """Why there is not."""
+    origin: Origin
+
+    @property
+    def title(self) -> str:
+        return "Replay experiment"
+
+    def verdict(self) -> Verdict:
+        return divergence_page.verdict(self)
+
+    def sections(self) -> Iterable[Section | None]:
+        return divergence_page.sections(self)
+
+    def glance(self) -> Iterable[RenderableType]:
+        return divergence_page.glance(self)
 
 
 @dataclass(frozen=True)
@@ -101,7 +140,8 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
     if twin is not None:
         other += [_played(twin, log) for log in logs if not log.meta.get("twin")]
     if itself or other:
-        return Experiment(_divergence(itself, joints, scale), _divergence(other, joints, scale), None)
+        ours, theirs = (_divergence(pairs, joints, scale) for pairs in (itself, other))
+        return Experiment(ours, theirs, None, "", origin_of(twin, logs))
     if len(logs) < 2:
         raise BadInput(
             f"{logs[0].name}: nothing in it was commanded twice from the same state: name a second log of the same commands"
@@ -111,7 +151,7 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
     if other_gains:
         one, two = (logs[k].name for k in (other_gains[0].first, other_gains[0].second))
         note = f"{one} and {two} have the same commands, but drives with other gains"
-    return Experiment(None, None, _unaligned(logs, rng or np.random.default_rng(0)), note)
+    return Experiment(None, None, _unaligned(logs, rng or np.random.default_rng(0)), note, origin_of(twin, logs))
 
 
 def _again(logs: Sequence[Log]) -> list[Repeat]:
@@ -186,7 +226,17 @@ def _divergence(pairs: Sequence[_Pair], joints: Sequence[str], scale: Array) -> 
     # of pairs of different lengths only what most of them have: the rest is the motion of a few
     most = np.isfinite(apart).sum(axis=0) >= max(1, len(pairs) // 2)
     found = growth(time[most], apart[:, most])
-    return Divergence(tuple(p.label for p in pairs), time, apart, tuple(joints), np.sqrt(square / max(count, 1)), found)
+    size = np.sqrt(square / max(count, 1))
+    return Divergence(tuple(p.label for p in pairs), tuple(joints), size, found, _curve(time, apart), time, apart)
+
+
+def _curve(time: Array, apart: Array) -> Curve:
+    rows = np.unique(np.linspace(0, len(time) - 1, MOST_POINTS).astype(int))
+    near = smoothed(time, apart)[:, rows]
+    seen = np.isfinite(near).any(axis=0)
+    figures = np.full((3, len(rows)), np.nan)
+    figures[:, seen] = np.nanquantile(near[:, seen], [0.0, 0.5, 1.0], axis=0)
+    return Curve(time[rows], *figures)
 
 
 def _unaligned(logs: Sequence[Log], rng: np.random.Generator) -> Distances:

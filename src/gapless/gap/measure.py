@@ -8,20 +8,24 @@ gap["q"].noise, gap["q"].moves                # below which no model can go, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.console import RenderableType
 
 from gapless.arrays import Array
-from gapless.gap import baselines
+from gapless.gap import baselines, page
 from gapless.gap.admission import admit
 from gapless.gap.distribution import Distances, distances
 from gapless.gap.noise import Floor, floors
 from gapless.gap.signals import difference, named, signals_of, units
 from gapless.logs import Log
-from gapless.twin import Twin
+from gapless.plain import NOT_SAVED, plain
+from gapless.report import Result, Section, Verdict
+from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import Replay, Replayer
 
 WINDOW = 1.0  # s: windows start anew from the measured state this often
@@ -84,10 +88,13 @@ class Trace:
     """Which window, or stretch of free-running motion, a sample belongs to. Shape: (samples,)."""
 
 
-@dataclass(frozen=True)
-class Gap:
+@dataclass(frozen=True, repr=False)
+class Gap(Result):
     """What is left between a twin and its logs."""
 
+    NAME: ClassVar[str] = "gap"
+
+    robot: str
     joints: tuple[str, ...]
     errors: dict[str, Errors]
     """By signal."""
@@ -100,9 +107,36 @@ class Gap:
     """Windows and free runs in which the twin's physics broke."""
     distances: Distances
     """Between the states that the robot and the free-running twin were in, whenever that was."""
-    traces: tuple[Trace, ...]
     seconds: float
     """Robot time in the logs [s]."""
+    origin: Origin
+    traces: tuple[Trace, ...] = field(default=(), metadata=NOT_SAVED)
+    """For plots; a loaded gap has none."""
+
+    @property
+    def title(self) -> str:
+        return f"Gap of {self.robot or 'a robot'}"
+
+    def verdict(self) -> Verdict:
+        return page.verdict(self)
+
+    def sections(self) -> Iterable[Section | None]:
+        return page.sections(self)
+
+    def glance(self) -> Iterable[RenderableType]:
+        return [page.strip(self)]
+
+    def json(self) -> dict[str, Any]:
+        """With figures that are means over joints: errors by prediction and horizon, and the noise floor."""
+        means = {p: {h: self.mean(p, h) for h in HORIZONS} for p in PREDICTIONS}
+        figures = {"error": self.mean("given"), "noise": self.over_joints(self["q"].noise), "unit": self.unit, "means": means}
+        return super().json() | {"figures": plain(figures)}
+
+    @property
+    def with_causes(self) -> bool:
+        """Whether the twin was measured at other values than those given."""
+        q = self.errors["q"]
+        return not np.array_equal(q.size["twin"], q.size["given"], equal_nan=True)
 
     def __getitem__(self, signal: str) -> Errors:
         return self.errors[signal]
@@ -173,6 +207,7 @@ def measure(
             Floor(columns, floor.size[order], floor.repeated[order]),
         )
     return Gap(
+        twin.name,
         twin.joints,
         errors,
         "free" if servo else "0.5",
@@ -180,8 +215,9 @@ def measure(
         windows,
         broken,
         distances(states, rng or np.random.default_rng(0)),
-        tuple(traces),
         float(sum(np.nanmax(r.time) for r in states)),
+        origin_of(twin, logs),
+        tuple(traces),
     )
 
 

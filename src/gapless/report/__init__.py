@@ -3,7 +3,7 @@
 from gapless.report.overlay import Curves, names_of, overlays, rms, stretches
 from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line, write
 from gapless.report.result import Result, in_terminal, notes
-from gapless.report.words import flat, known, literal, percent, short, shown, size
+from gapless.report.words import known, literal, percent, short, shown, size
 
 __all__ = [
     "BLUE",
@@ -18,7 +18,6 @@ __all__ = [
     "Table",
     "Verdict",
     "dots",
-    "flat",
     "in_terminal",
     "known",
     "line",

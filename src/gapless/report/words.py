@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -38,15 +37,3 @@ def short(value: Any) -> str:
 def literal(text: str) -> str:
     """Text that plotly shows as it is: it reads some HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def flat(data: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Nested tables and lists as pairs of a name and a text."""
-    if isinstance(data, Mapping):
-        for key, value in data.items():
-            yield from flat(value, f"{name} {key}".strip())
-    elif isinstance(data, list):
-        for value in data:
-            yield from flat(value, name)
-    else:
-        yield name, str(data)

@@ -1,0 +1,94 @@
+"""Diagnosis: how far a model is from its robot, why, and what to do next; the gap and its explanation as one result.
+
+found = diagnose(as_given("arm.xml", log), [log])
+print(found)
+found.save("gap")
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.console import RenderableType
+
+from gapless.errors import BadInput
+from gapless.explain import page
+from gapless.explain.causes import Explanation, explain, quiet
+from gapless.gap import Gap, admit, long_enough, measure, moving, phase_map
+from gapless.logs import Log
+from gapless.plain import plain, read_json
+from gapless.report import Result, Section, Verdict
+from gapless.twin import Twin
+
+SHORTEST = 4.0  # s: two blocks of 2 s, one to explain and one to test on
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Result):
+    """How far the model as given is from the robot, and why."""
+
+    NAME: ClassVar[str] = "gap"
+
+    gap: Gap
+    """Of the model as given, and with the causes put in."""
+    explanation: Explanation
+    phases: dict[str, dict[str, float | None]]
+    """How much larger the mean squared error is in a phase than elsewhere, with the causes put in, by joint and phase."""
+
+    @property
+    def title(self) -> str:
+        return self.gap.title
+
+    def verdict(self) -> Verdict:
+        return page.verdict(self)
+
+    def sections(self) -> Iterable[Section | None]:
+        return page.sections(self)
+
+    def glance(self) -> Iterable[RenderableType]:
+        return page.glance(self)
+
+    def json(self) -> dict[str, Any]:
+        return plain({"verdict": self.verdict().text, "explanation": self.explanation, "phases": self.phases}) | {
+            "gap": self.gap.json()
+        }
+
+
+def diagnose(
+    twin: Twin,
+    logs: Sequence[Log],
+    tick: Callable[[str], object] = quiet,
+    task: Mapping[str, float] | None = None,
+) -> Diagnosis:
+    """Measure how far a twin is from logs, share it out among causes, and say what to do next.
+
+    Args:
+        twin: the model as given (`as_given`), with its mechanisms.
+        logs: of one robot; 20 s of rich motion are enough.
+        tick: told what is being done.
+        task: what each mechanism costs the task, where that was measured (`read_losses`).
+    """
+    admit(twin, logs)
+    long_enough(logs, SHORTEST)
+    moving(logs)
+    why = explain(twin, logs, tick, task)
+    tick("measuring")
+    values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}
+    usable = values and set(values) <= set(twin.space.names)  # else the twin has no place for one of the causes
+    gap = measure(twin, logs, twin.space.values(values) if usable else None)
+    return Diagnosis(gap, why, phase_map(gap.traces))
+
+
+def read_losses(path: str | os.PathLike[str]) -> dict[str, float]:
+    """What each mechanism costs a task: a JSON table of mechanism to loss."""
+    table = read_json(Path(path), 2**20)
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in table.values()):
+        raise BadInput(
+            f'{path}: a table of losses has one number for each mechanism, such as {{"latency": 0.3, "friction": 0.1}}'
+        )
+    return {name: float(loss) for name, loss in table.items()}
