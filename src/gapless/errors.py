@@ -1,4 +1,4 @@
-"""The one error a user may cause, and help with names that nearly exist."""
+"""What goes wrong by itself or by a user: physics that break, and bad input, with help for names that nearly exist."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 class BadInput(ValueError):
     """Something the user gave cannot be used; the message is one sentence that says what to do. The CLI exits with 2."""
+
+
+class PhysicsError(RuntimeError):
+    """The physics of a model broke; the message says what, when, in which log, and what to change. The CLI exits with 1."""
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> BadInput:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.cli import main
+from gapless.worlds import StandIn
 from tests.data import DATA, needs_data
 
 
@@ -121,13 +122,23 @@ def test_what_cannot_be_written_is_one_sentence(capsys, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.toml", "taken.toml"]
 
 
-def test_a_stand_in_whose_physics_breaks_is_one_sentence(capsys, tmp_path, monkeypatch):
-    def breaks(self, command):
-        raise RuntimeError("the stand-in broke: positions became infinite or undefined")
+def test_a_stand_in_whose_physics_breaks_is_one_sentence_and_no_bad_input(capsys, tmp_path, monkeypatch):
+    write = StandIn.write
 
-    monkeypatch.setattr("gapless.worlds.standin.StandIn.write", breaks)
+    def breaks(self, command):
+        self._worlds.qvel[:] = 1e15
+        write(self, command)
+
+    monkeypatch.setattr(StandIn, "write", breaks)
     (tmp_path / "s.toml").write_text('robot = "bench"')
-    assert "s.toml: the stand-in broke: positions" in fails(capsys, "standin", "s.toml", "--seconds", "1", "--out", "log.npz")
+    with pytest.raises(SystemExit) as caught:
+        main(["standin", "s.toml", "--seconds", "1", "--out", "log.npz"])
+    assert caught.value.code == 1
+    error = capsys.readouterr().err.strip()
+    assert "s.toml: the stand-in's physics broke after" in error
+    assert "velocities became infinite or undefined" in error
+    assert "lower its timestep" in error
+    assert "\n" not in error
     assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
 
 
@@ -135,6 +146,7 @@ def test_nothing_heavy_is_imported_for_help():
     code = """
 import sys
 from gapless.cli import main
+from gapless.worlds import StandIn
 try:
     main(["--help"])
 except SystemExit:

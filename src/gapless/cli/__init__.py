@@ -2,11 +2,11 @@
 
 import sys
 
-from gapless.errors import BadInput
+from gapless.errors import BadInput, PhysicsError
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command. Exits 0 for a pass, 1 for a failed verdict, 2 for bad input, 130 for Ctrl-C."""
+    """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
     from gapless.cli import course, excite, export, fit, gap, inspect, replay, robots, standin, train
@@ -32,9 +32,9 @@ def main(argv: list[str] | None = None) -> None:
             args=argv,
             config=(tyro.conf.OmitArgPrefixes,),
         )
-    except BadInput as error:
+    except (BadInput, PhysicsError) as error:
         print(f"gapless: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, PhysicsError) else 2)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)

@@ -42,7 +42,7 @@ def standin(
     from rich.console import Console
     from rich.progress import Progress
 
-    from gapless.errors import BadInput
+    from gapless.errors import BadInput, PhysicsError
     from gapless.files import atomic
     from gapless.logs import write
     from gapless.worlds import StandIn, build_standin, draw_standin, dump_standin, load_standin, plan_motion, record
@@ -69,10 +69,8 @@ def standin(
         task = progress.add_task("recording", total=len(commands))
         try:
             log = record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
-        except RuntimeError as error:
-            raise BadInput(
-                f"{spec}: {error} after {stand_in.seconds:.2f} s; change it less, or give it smaller steps"
-            ) from None
+        except PhysicsError as error:
+            raise PhysicsError(f"{spec}: {error}") from None
     if described.tolerance == 0 and not described.change and not described.add:
         log = dataclasses.replace(log, meta={**log.meta, "twin": True})  # no secrets: the model itself
     write(log, file)

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from gapless.arrays import Array
-from gapless.errors import BadInput
+from gapless.errors import BadInput, PhysicsError
 from gapless.gap import divergence_page
 from gapless.gap.admission import admit, one_robot
 from gapless.gap.distribution import BLOCK, Distances, between, states
@@ -184,8 +184,11 @@ def _pair(logs: Sequence[Log], r: Repeat, joints: Sequence[str]) -> _Pair | None
 def _played(twin: Twin, log: Log) -> _Pair:
     """A log beside the twin that is told the same."""
     result = replay(twin, log)
-    if result.failed.any():
-        raise BadInput(f"{log.name}: the physics of {twin.name} breaks when it plays these commands")
+    if result.broke:
+        raise PhysicsError(
+            f"{log.name}: the physics of {twin.name} breaks when it plays these commands ({result.broke}): use a smaller time "
+            "step, or check its inertias, armature and gains"
+        )
     seen = np.isfinite(result.time[0])
     since = result.time[0][seen]
     grid = np.arange(int(since[-1] * RATE) + 1) / RATE

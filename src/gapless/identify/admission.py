@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.errors import BadInput
+from gapless.errors import BadInput, PhysicsError
 from gapless.identify.clean import WORTH, columns, sound
 from gapless.identify.per_joint.kernel import BLOCK
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
@@ -50,9 +50,10 @@ class Admitted:
 
 
 def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
-    """Let in the logs that can be fitted to; BadInput, with the reason of the first, if there is none."""
+    """Let in the logs that can be fitted to; if there is none, the error of the first."""
     let_in: dict[int, Log] = {}
     refused: dict[int, str] = {}
+    kinds: dict[int, type[BadInput | PhysicsError]] = {}
     notes: list[str] = []
     files: dict[str, str] = {}
     for i, log in enumerate(logs):
@@ -64,15 +65,16 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             _follows(twin, kept)
             _overlaps(twin, kept)
             _survives(twin, kept)
-        except BadInput as error:
-            refused[i] = str(error)
+        except (BadInput, PhysicsError) as error:
+            refused[i], kinds[i] = str(error), type(error)
             continue
         let_in[i] = kept
         if log.provenance.sha256:
             files[log.provenance.sha256] = log.name
     if not let_in:
         first = next(iter(refused.values()), "there is no log to fit to")
-        raise BadInput(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
+        kind = next(iter(kinds.values()), BadInput)
+        raise kind(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
     seconds = sum(float(np.ptp(log["q"].time)) for log in let_in.values())
     if seconds < 2 * BLOCK - 0.1:
         raise BadInput(
@@ -219,11 +221,12 @@ def _overlaps(twin: Twin, log: Log) -> None:
 
 def _survives(twin: Twin, log: Log) -> None:
     """Whether the model as given lives through its first second from the measured state."""
-    if not Replayer(twin, log, end=BEGINNING)(twin.space.nominal).failed.any():
+    broke = Replayer(twin, log, end=BEGINNING)(twin.space.nominal).broke
+    if not broke:
         return
     d = _wildest(twin, log)
-    raise BadInput(
-        f"{log.name}: the physics of {twin.name} breaks within {BEGINNING:g} s of the measured start; "
+    raise PhysicsError(
+        f"{log.name}: the physics of {twin.name} breaks within {BEGINNING:g} s of the measured start ({broke}); "
         f"{_measured(twin, d, log)}: check its encoder's zero, sign and unit, its gain and armature, and the time step of "
         f"{twin.model.opt.timestep:g} s"
     )

@@ -8,6 +8,7 @@ Commands are held, delayed and limited by the same rules as in `Worlds`, on the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,7 +26,7 @@ from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.drive_commands import drive_commands
 from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
 from gapless.worlds.path import in_steps
-from gapless.worlds.rollout import Sampler
+from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.sense import to_imu
 from gapless.worlds.worlds import Worlds
 
@@ -51,7 +52,9 @@ class Replay:
     command: Array
     """The command in force at each sample, by joint. Shape: (windows, samples, joints)."""
     failed: Bools
-    """Replays whose physics broke; they are NaN from there on. Shape: (vectors, windows)."""
+    """Replays whose physics broke; they are NaN throughout. Shape: (vectors, windows)."""
+    broke: str = ""
+    """What broke first, and when; empty where nothing did."""
 
     def error(self, signal: str = "q") -> Array:
         """Replayed minus measured; of a quaternion the rotation vector between both [rad].
@@ -175,7 +178,16 @@ class Replayer:
             {s: v.reshape(*shape, -1) for s, v in out.items()},
             self.command,
             failed.reshape(k, w),
+            self._broke(worlds.failures, window),
         )
+
+    def _broke(self, failures: Sequence[Failure], window: Ints) -> str:
+        """The first of some failures in words."""
+        if not failures:
+            return ""
+        first = min(failures, key=lambda f: f.time)
+        since = self.starts[window[first.world]] - self.log["q"].time[0]
+        return f"{first.reason} {first.time:.3f} s after the start from the state measured at {since:.3f} s"
 
     def controls(self, late: float = 0.0) -> Array:
         """What the actuators receive if commands act `late` seconds after they were sent. Shape: (windows, steps, controls)."""

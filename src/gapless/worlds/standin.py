@@ -32,7 +32,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason
 from gapless.logs import Log, Provenance
 from gapless.robots import BUILT_IN, Command, Reading, Robot, imu_of, load_robot
@@ -185,7 +185,10 @@ class StandIn:
         self.seconds += self.period
         if self._worlds.failures:
             self._stopped = True
-            raise RuntimeError(f"the stand-in broke: {self._worlds.failures[0].reason}")
+            why = self._worlds.failures[0].reason
+            raise PhysicsError(
+                f"the stand-in's physics broke after {self.seconds:.2f} s ({why}): change it less or lower its timestep"
+            )
 
     def stop(self) -> None:
         self._stopped = True
