@@ -107,6 +107,10 @@ def listed(value: Any, what: str) -> Sequence[Any]:
     return value
 
 
+def texts(value: Any, what: str) -> tuple[str, ...]:
+    return tuple(text(v, what) for v in listed(value, what))
+
+
 def numbers(value: Any, what: str) -> tuple[float, ...]:
     return tuple(number(v, what) for v in listed(value, what))
 

@@ -119,14 +119,14 @@ def test_a_bad_csv_is_named_by_line_and_column(tmp_path: Path, text: str, said: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tim_unit = 's'", "unknown key 'tim_unit': did you mean 'time_unit'"),
+        ("tim_unit = 's'", "unknown entry of the mapping 'tim_unit': did you mean 'time_unit'"),
         ("time_unit = 'h'", "unknown unit 'h'"),
         ("[[file]]\n[file.columns]\n", "which column is the time"),
         ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'qq' }", "unknown signal 'qq'"),
         ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', unit = 'V' }", "unknown unit 'V'"),
         ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', joint = 'a', sing = -1 }", "did you mean 'sign'"),
         ("[[file]]\ntime='t'\n[file.columns]\nx = { signal = 'q', sign = 2 }", "sign must be 1 or -1"),
-        ("[convert]\n'q/a' = { scale = 'big' }", "scale must be a number"),
+        ("[convert]\n'q/a' = { scale = 'big' }", "convert 'q/a': scale: a finite number was expected"),
         ("[file]\n", r"write \[\[file\]\]"),
         ("= 3", "not TOML"),
     ],

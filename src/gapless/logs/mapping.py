@@ -1,8 +1,10 @@
 """Mapping: a small TOML file that says what the columns of a foreign log mean, in which unit, for which joint."""
 
 import tomllib
+from collections.abc import Iterator
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib import resources
 from math import pi
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gapless import files as disk
+from gapless.checks import check_fields, checked, listed, mapping, number, numbers, part_of, text, texts
 from gapless.errors import BadInput, unknown
 from gapless.logs.log import UNITS
 
@@ -33,20 +36,34 @@ FACTORS = {
 }
 """Units that a file may use, by the unit a log holds."""
 
-CONVERSION_KEYS = ("unit", "sign", "scale", "offset", "range")
-COLUMN_KEYS = ("signal", "joint", "joints", *CONVERSION_KEYS)
-FILE_KEYS = ("suffix", "time", "host_time", "time_unit", "columns")
-KEYS = ("about", "notes", "time_unit", "joint_names", "rename", "convert", "meta", "file")
+
+def _time_unit(value: Any, what: str) -> str:
+    if value not in ("", *FACTORS["s"]):
+        raise BadInput(f"{what}: {unknown('unit', str(value), FACTORS['s'])}")
+    return str(value)
+
+
+def _sign(value: Any, what: str) -> float:
+    if number(value, what) not in (1.0, -1.0):
+        raise BadInput(f"{what} must be 1 or -1, not {value!r}")
+    return float(value)
+
+
+def _names(value: Any, what: str) -> dict[str, str]:
+    return {old: text(new, f"{what} of {old}") for old, new in mapping(value, what).items()}
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """value = raw * factor * sign * scale + offset; `range` turns 0..1 into low..high."""
+    """value = raw * factor of the unit * sign * scale + offset."""
 
-    unit: str = ""
-    sign: float = 1.0
-    scale: float = 1.0
-    offset: float = 0.0
+    unit: str = checked(text, "")
+    sign: float = checked(_sign, 1.0)
+    scale: float = checked(number, 1.0)
+    offset: float = checked(number, 0.0)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def apply(self, signal: str, raw: np.ndarray) -> np.ndarray:
         """raw: (n, k) of one signal. Returns the same shape in the log's unit."""
@@ -84,11 +101,14 @@ class Column:
 class File:
     """One file of a log: its clock and its columns. A log may be several files that differ in their suffix."""
 
-    time: str
-    columns: tuple[Column, ...]
-    suffix: str = ""
-    host_time: str = ""
-    time_unit: str = "s"
+    time: str = checked(text)
+    columns: tuple[Column, ...] = ()
+    suffix: str = checked(text, "")
+    host_time: str = checked(text, "")
+    time_unit: str = checked(_time_unit, "s")
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -96,14 +116,17 @@ class Mapping:
     """What a user states about a log; every field may be left out where the format says it itself."""
 
     name: str = ""
-    about: str = ""
-    notes: tuple[str, ...] = ()
-    time_unit: str = ""
-    joint_names: tuple[str, ...] = ()
-    rename: Table[str, str] = field(default_factory=dict)
-    convert: Table[str, Conversion] = field(default_factory=dict)
-    meta: Table[str, Any] = field(default_factory=dict)
+    about: str = checked(text, "")
+    notes: tuple[str, ...] = checked(texts, ())
+    time_unit: str = checked(_time_unit, "")
+    joint_names: tuple[str, ...] = checked(texts, ())
+    rename: Table[str, str] = checked(_names, factory=dict)
+    convert: Table[str, Conversion] = checked(mapping, factory=dict)
+    meta: Table[str, Any] = checked(mapping, factory=dict)
     files: tuple[File, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def built_in() -> dict[str, Path]:
@@ -120,116 +143,61 @@ def load(source: str | Path) -> Mapping:
         if str(source) not in names:
             raise unknown("mapping", str(source), names)
         path = names[str(source)]
+    with _within(str(path)):
+        try:
+            table = tomllib.loads(disk.text(path, 1 << 20))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise BadInput(f"not TOML ({error})") from None
+        files = table.pop("file", [])
+        if not isinstance(files, list):
+            raise BadInput("write [[file]], not [file]")
+        convert = mapping(table.pop("convert", {}), "convert")
+        table["convert"] = {key: _conversion(f"convert {key!r}", key.split("/", 1)[0], entry) for key, entry in convert.items()}
+        made: Mapping = part_of({**table, "name": path.stem}, "the mapping", Mapping)
+        return replace(made, files=tuple(_file(f, made.time_unit) for f in files))
+
+
+@contextmanager
+def _within(where: str) -> Iterator[None]:
+    """Say where it was that something was wrong."""
     try:
-        table = tomllib.loads(disk.text(path, 1 << 20))
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise error if isinstance(error, BadInput) else BadInput(f"{path}: not TOML ({error})") from None
-    return _mapping(path, table)
+        yield
+    except BadInput as error:
+        raise error if where in str(error) else BadInput(f"{where}: {error}") from None
 
 
-def _mapping(path: Path, table: dict[str, Any]) -> Mapping:
-    _known(path, "the mapping", table, KEYS)
-    unit = _text(path, table, "time_unit", "")
-    if unit and unit not in FACTORS["s"]:
-        raise BadInput(f"{path}: time_unit: {unknown('unit', unit, FACTORS['s'])}")
-    convert = {}
-    for key, entry in _table(path, table, "convert").items():
-        signal = key.split("/", 1)[0]
-        if signal not in UNITS:
-            raise BadInput(f"{path}: convert: {unknown('signal', signal, UNITS)}")
-        convert[key] = _conversion(path, f"convert {key!r}", signal, entry)
-    files = table.get("file", [])
-    if not isinstance(files, list):
-        raise BadInput(f"{path}: write [[file]], not [file]")
-    rename = _table(path, table, "rename")
-    if not all(isinstance(v, str) for v in rename.values()):
-        raise BadInput(f"{path}: rename: every joint needs a name in quotes")
-    return Mapping(
-        name=path.stem,
-        about=_text(path, table, "about", ""),
-        notes=_texts(path, "notes", table.get("notes", [])),
-        time_unit=unit,
-        joint_names=_texts(path, "joint_names", table.get("joint_names", [])),
-        rename=rename,
-        convert=convert,
-        meta=_table(path, table, "meta"),
-        files=tuple(_file(path, f, unit) for f in files),
-    )
-
-
-def _file(path: Path, table: Any, time_unit: str) -> File:
-    if not isinstance(table, dict):
-        raise BadInput(f"{path}: every [[file]] must be a table")
-    _known(path, "[[file]]", table, FILE_KEYS)
+def _file(table: Any, time_unit: str) -> File:
+    table = {"time_unit": time_unit or "s"} | dict(mapping(table, "[[file]]"))
     if "time" not in table:
-        raise BadInput(f'{path}: [[file]] does not say which column is the time (time = "...")')
-    unit = _text(path, table, "time_unit", time_unit or "s")
-    if unit not in FACTORS["s"]:
-        raise BadInput(f"{path}: time_unit: {unknown('unit', unit, FACTORS['s'])}")
-    columns = []
-    for source, entry in _table(path, table, "columns").items():
-        where = f"column {source!r}"
-        if not isinstance(entry, dict) or not isinstance(entry.get("signal"), str):
-            raise BadInput(f'{path}: {where} needs a signal, as in {{ signal = "q", joint = "knee" }}')
-        _known(path, where, entry, COLUMN_KEYS)
-        signal = entry["signal"]
+        raise BadInput('[[file]] does not say which column is the time (time = "...")')
+    columns = mapping(table.get("columns", {}), "columns")
+    with _within("[[file]]"):
+        file: File = part_of(table | {"columns": tuple(_column(*c) for c in columns.items())}, "[[file]]", File)
+    return file
+
+
+def _column(source: str, entry: Any) -> Column:
+    where = f"column {source!r}"
+    if not isinstance(entry, dict) or not isinstance(entry.get("signal"), str):
+        raise BadInput(f'{where} needs a signal, as in {{ signal = "q", joint = "knee" }}')
+    rest = {k: v for k, v in entry.items() if k not in ("signal", "joint", "joints")}
+    named = [entry["joint"]] if "joint" in entry else entry.get("joints")
+    joints = None if named is None else texts(named, where)
+    return Column(source, entry["signal"], joints, _conversion(where, entry["signal"], rest))
+
+
+def _conversion(where: str, signal: str, entry: Any) -> Conversion:
+    """A conversion of a signal; `range` turns 0..1 into low..high."""
+    with _within(where):
         if signal not in UNITS:
-            raise BadInput(f"{path}: {where}: {unknown('signal', signal, UNITS)}")
-        named = [entry["joint"]] if "joint" in entry else entry.get("joints")
-        joints = None if named is None else _texts(path, where, named)
-        columns.append(Column(source, signal, joints, _conversion(path, where, signal, entry)))
-    return File(
-        _text(path, table, "time", ""),
-        tuple(columns),
-        _text(path, table, "suffix", ""),
-        _text(path, table, "host_time", ""),
-        unit,
-    )
-
-
-def _conversion(path: Path, where: str, signal: str, entry: Any) -> Conversion:
-    if not isinstance(entry, dict):
-        raise BadInput(f'{path}: {where} must be a table such as {{ unit = "deg" }}')
-    if not where.startswith("column"):
-        _known(path, where, entry, CONVERSION_KEYS)
-    unit = _text(path, entry, "unit", "")
-    if unit and unit not in FACTORS[UNITS[signal]]:
-        raise BadInput(f"{path}: {where}: {unknown('unit', unit, FACTORS[UNITS[signal]])}")
-    numbers = {k: entry.get(k, d) for k, d in (("sign", 1.0), ("scale", 1.0), ("offset", 0.0))}
-    if "range" in entry:
-        low, high = entry["range"] if isinstance(entry["range"], list) and len(entry["range"]) == 2 else (None, None)
-        if not (isinstance(low, int | float) and isinstance(high, int | float)):
-            raise BadInput(f"{path}: {where}: range must be [low, high]")
-        numbers |= {"scale": high - low, "offset": low}
-    for key, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise BadInput(f"{path}: {where}: {key} must be a number, not {value!r}")
-    if numbers["sign"] not in (1, -1):
-        raise BadInput(f"{path}: {where}: sign must be 1 or -1, not {numbers['sign']!r}")
-    return Conversion(unit, float(numbers["sign"]), float(numbers["scale"]), float(numbers["offset"]))
-
-
-def _known(path: Path, where: str, table: dict[str, Any], valid: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in valid:
-            raise BadInput(f"{path}: {where}: {unknown('key', key, valid)}")
-
-
-def _table(path: Path, table: dict[str, Any], key: str) -> dict[str, Any]:
-    value = table.get(key, {})
-    if not isinstance(value, dict):
-        raise BadInput(f"{path}: {key} must be a table")
-    return value
-
-
-def _text(path: Path, table: dict[str, Any], key: str, default: str) -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str):
-        raise BadInput(f"{path}: {key} must be text in quotes, not {value!r}")
-    return value
-
-
-def _texts(path: Path, where: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise BadInput(f"{path}: {where}: a list of names was expected, not {value!r}")
-    return tuple(value)
+            raise unknown("signal", signal, UNITS)
+        table = dict(mapping(entry, where))
+        if "range" in table:
+            if len(listed(table["range"], "range")) != 2:
+                raise BadInput("range must be [low, high]")
+            low, high = numbers(table.pop("range"), "range")
+            table |= {"scale": high - low, "offset": low}
+        conversion: Conversion = part_of(table, where, Conversion)
+        if conversion.unit and conversion.unit not in FACTORS[UNITS[signal]]:
+            raise unknown("unit", conversion.unit, FACTORS[UNITS[signal]])
+    return conversion
