@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.learn.environment import Environment, build_contract
+from gapless.learn.contract import build_contract
+from gapless.learn.environment import Environment
 from gapless.learn.presets import draw_from
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of

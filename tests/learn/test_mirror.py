@@ -35,7 +35,7 @@ def test_the_mirrored_robot_goes_the_mirrored_way(robot):
     scene.command[1] = 0.4, -0.2, 0.5
     for observer in (environment._observer, environment._truth):
         observer.reset()
-    environment._push_at[:] = environment._ask_at[:] = environment._until[:] = np.inf
+    environment._next_push[:] = environment._next_command[:] = environment._end[:] = np.inf
     for _ in range(12):
         drawn = 0.5 * rng.standard_normal(len(twin.joints))
         step = environment.step(np.stack([drawn, action(drawn)]))

@@ -7,7 +7,8 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.learn import mirror
-from gapless.learn.environment import Environment, build_contract
+from gapless.learn.contract import build_contract
+from gapless.learn.environment import Environment
 from gapless.learn.tasks import task_of
 from gapless.learn.tasks.velocity import leads
 from gapless.policy import Gait, targets

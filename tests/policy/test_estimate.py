@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.learn.environment import Environment, build_contract
+from gapless.learn.contract import build_contract
+from gapless.learn.environment import Environment
 from gapless.learn.tasks import task_of
 from gapless.policy import Estimator
 from gapless.twin import Twin, defaults

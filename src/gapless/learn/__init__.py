@@ -4,12 +4,13 @@ A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
 
+from gapless.learn.contract import build_contract
 from gapless.learn.course import DRAWS as COURSE_DRAWS
 from gapless.learn.course import run as run_course
 from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard
 from gapless.learn.dashboard import line as dashboard_line
-from gapless.learn.environment import Environment, build_contract
+from gapless.learn.environment import Environment
 from gapless.learn.ground import on_terrain
 from gapless.learn.judge import Entrant, enter
 from gapless.learn.mirror import Mirror

@@ -34,6 +34,12 @@ from gapless.policy import Reference, Term
 from gapless.twin import Twin
 
 Ids = NDArray[np.int64]
+FALL_TILT = 0.5
+"""Cosine of the largest lean: 60 degrees."""
+FALL_HEIGHT = 0.5
+"""Of the height at home."""
+ODOMETRY = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
+"""The velocity of the base that its legs suggest."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ class Task(Protocol):
     def done(self, scene: Scene) -> NDArray[np.bool_]:
         """Worlds in which the task has failed. Shape: (n,)."""
         ...
+
+
+def fallen(scene: Scene) -> NDArray[np.bool_]:
+    """Robots that lean by more than 60 degrees or whose base is below half its height at home."""
+    return np.asarray((scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height))
 
 
 def joint_terms(twin: Twin, history: int = 1) -> tuple[Term, ...]:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, joint_terms
-from gapless.learn.tasks.velocity import FALL_HEIGHT, FALL_TILT
+from gapless.learn.task import ODOMETRY, Episode, Ids, fallen, joint_terms
 from gapless.policy import Term
 from gapless.robots import legs_of
 from gapless.twin import Twin
@@ -26,8 +25,7 @@ class StandTask:
     episode: Episode = field(default_factory=lambda: Episode(push=1.0))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
-        estimate = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
-        return (*joint_terms(twin, self.history), estimate)
+        return (*joint_terms(twin, self.history), ODOMETRY)
 
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
         return np.zeros((len(ids), 0))
@@ -46,7 +44,7 @@ class StandTask:
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return (scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height)
+        return fallen(scene)
 
     def success(self, scene: Scene) -> NDArray[np.bool_]:
         """Near the pose, upright to 10 degrees."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.learn.task import ODOMETRY, Episode, Ids, fallen, joint_terms
 from gapless.policy import Reference, Term
 from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
@@ -20,10 +20,6 @@ from gapless.twin import Twin
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
 """A little beyond the course, so that its corners are not the edge of what was seen [m/s, rad/s]."""
 BIPED = {"vx": (-0.2, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.6, 0.6)}
-FALL_TILT = 0.5
-"""Cosine of the largest lean: 60 degrees."""
-FALL_HEIGHT = 0.5
-"""Of the height at home."""
 WAKE = 0.2
 """Speed from which on two legs take steps, told to stand or not: what ankles hold is little more [m/s]."""
 ROWS = 32
@@ -53,12 +49,11 @@ class VelocityTask:
     episode: Episode = field(default_factory=lambda: Episode(push=0.8))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
-        estimate = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
         return (
             *joint_terms(twin, self.history),
             Term("command", "command", 3, scale=(2.0, 2.0, 1.0)),
             Term("clock", "clock", 2, frequency=self.frequency),
-            *((estimate,) if self.odometry else ()),
+            *((ODOMETRY,) if self.odometry else ()),
         )
 
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
@@ -112,7 +107,7 @@ class VelocityTask:
         }
 
     def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return (scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height)
+        return fallen(scene)
 
 
 def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> VelocityTask:
