@@ -1,10 +1,77 @@
-"""Gapless measures the gap between a simulated robot and the real one, names its causes, closes it and proves the result."""
+"""Gapless measures the gap between a simulated robot and the real one, names its causes, closes it and proves the result.
+
+    import gapless
+
+    log = gapless.read("motion.mcap")
+    twin = gapless.as_given("my_robot.xml", log)
+    print(gapless.diagnose(twin, [log]))  # how far the model is from the robot, why, and what to do next
+    gapless.fit(twin, [log]).save("fitted")  # a twin that predicts, and what the log could not tell
+
+What is here loads when it is first used.
+"""
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 # Spinning threads of numpy and torch fight the physics thread pool (measured: 9.8 s an update instead of 0.25 s). These
 # count only if they are set before either is loaded, and never override what the user set.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+if TYPE_CHECKING:
+    from gapless.errors import BadInput
+    from gapless.explain import Diagnosis, diagnose
+    from gapless.identify import Fit, excite, fit
+    from gapless.learn import enter, plan_run, train
+    from gapless.logs import Log, inspect, read, write
+    from gapless.policy import load_policy
+    from gapless.robots import load_robot
+    from gapless.twin import Twin, as_given, load_belief
+    from gapless.worlds import Worlds, replay_logs
+
 __version__ = "0.1.0"
+__all__ = [
+    "BadInput",
+    "Diagnosis",
+    "Fit",
+    "Log",
+    "Twin",
+    "Worlds",
+    "as_given",
+    "diagnose",
+    "enter",
+    "excite",
+    "fit",
+    "inspect",
+    "load_belief",
+    "load_policy",
+    "load_robot",
+    "plan_run",
+    "read",
+    "replay_logs",
+    "train",
+    "write",
+]
+_HOMES = {
+    "errors": ("BadInput",),
+    "explain": ("Diagnosis", "diagnose"),
+    "identify": ("Fit", "excite", "fit"),
+    "learn": ("enter", "plan_run", "train"),
+    "logs": ("Log", "inspect", "read", "write"),
+    "policy": ("load_policy",),
+    "robots": ("load_robot",),
+    "twin": ("Twin", "as_given", "load_belief"),
+    "worlds": ("Worlds", "replay_logs"),
+}
+
+
+def __getattr__(name: str) -> object:
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
