@@ -260,7 +260,7 @@ def test_terrain_that_does_not_exist_or_cannot_be_used_is_refused(flat):
     spec = flat.spec.copy()
     spec.delete(spec.geom("floor"))
     bare = Twin.build(spec, flat.mechanisms, flat.control_dt, "bare")
-    with pytest.raises(BadInput, match="terrain takes the place of the floor, and the model has none"):
+    with pytest.raises(BadInput, match="terrain replaces the floor, and the model has none"):
         on_terrain(bare, "rough", rng)
 
 

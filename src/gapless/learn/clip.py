@@ -18,7 +18,7 @@ from gapless.twin import Belief, Twin
 WIDTH, HEIGHT, RATE = 400, 300, 12.5
 """Pixels, and pictures per second."""
 SHADOW, SAMPLES = 1024, 0
-"""Of a picture: pixels of the shadow's map and samples of each edge; MuJoCo's own take four times as long in software."""
+"""Pixels of the shadow map and samples for antialiasing; MuJoCo's defaults take four times as long without a GPU."""
 SECONDS = 12.0
 
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
 from gapless.learn.course_result import CourseResult
-from gapless.learn.environment import Environment, Frame
+from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, Task
-from gapless.policy import Contract, Term
+from gapless.learn.task import Task
+from gapless.policy import Contract
 from gapless.robots import legs_of
 from gapless.twin import Belief, Twin
 
 Act = Callable[[Frame], ArrayLike]
 """From observations (n, width) to actions (n, actions)."""
 Forget = Callable[[NDArray[np.bool_] | None], None]
-"""Tells a policy which robots start anew; None for all, whose number may change."""
+"""Tells a policy which robots start again; None for all, whose number may change."""
 
 SECONDS = 10.0
 SETTLE = 1.0
-"""Errors count from here on: a robot needs a moment to get going [s]."""
+"""Errors count from here on, as a robot needs a moment to reach its speed [s]."""
 QUADRUPED = {"vx": (-0.5, 0.0, 0.5, 1.0), "vy": (-0.3, 0.0, 0.3), "yaw_rate": (-0.8, 0.0, 0.8)}
 BIPED = {"vx": (0.0, 0.3, 0.6), "vy": (0.0,), "yaw_rate": (-0.5, 0.0, 0.5)}
 PUSH = {4: 0.5, 2: 0.3}
@@ -37,38 +38,9 @@ PUSH_EVERY = 2.5
 DRAWS = 6
 """Robots for each command: 36 commands of the quadruped make 216 runs."""
 RUNS = 36
-"""Commands of tasks that have no grid of them."""
+"""Commands of tasks without such a grid."""
 HOLD = 2.0
-"""At the end of a run success must last this long, nine tenths of it [s]."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A task as the course asks it: a command for the whole run, no end of time, no pushes of its own."""
-
-    task: Task
-    grid: Array | None
-    """A command for each world, or as the task draws them."""
-
-    @property
-    def episode(self) -> Episode:
-        return dataclasses.replace(self.task.episode, seconds=np.inf, command_every=np.inf, push=0.0)
-
-    @property
-    def commands(self) -> Mapping[str, tuple[float, float]]:
-        return self.task.commands
-
-    def terms(self, twin: Twin) -> Sequence[Term]:
-        return self.task.terms(twin)
-
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
-        return self.task.command(scene, ids, rng) if self.grid is None else self.grid[ids]
-
-    def reward(self, scene: Scene) -> Mapping[str, Array]:
-        return {}
-
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
-        return self.task.done(scene)
+"""Success is judged over the last seconds of a run, and must hold for nine tenths of them [s]."""
 
 
 def run(
@@ -85,14 +57,14 @@ def run(
     reset: Forget = lambda which: None,
     watch: Callable[[Environment], None] = lambda environment: None,
 ) -> CourseResult:
-    """Let a policy run the course; a robot that falls stays out.
+    """Run the course with a policy; a robot that falls is out.
 
     Args:
         twin: the robot, on the ground that it is to walk on (`gapless.learn.ground`).
         task: what the policy was trained for.
         act: the policy.
         belief: what robots are drawn from.
-        rng: other than that of training, so that the robots are others.
+        rng: not that of training, so that the robots differ.
         draws: robots for each command.
         pushes: whether the base is kicked every 2.5 s.
         seconds: of each run.
@@ -103,13 +75,12 @@ def run(
     """
     grid = _grid(twin, task)
     n = draws * (RUNS if grid is None else len(grid))
-    asking = _Asked(task, None if grid is None else np.repeat(grid, draws, axis=0))
-    environment = Environment(twin, asking, n, belief, rng, threads, contract)
+    asked = _with_commands(task, None if grid is None else np.repeat(grid, draws, axis=0))
+    environment = Environment(twin, asked, n, belief, rng, threads, contract)
     scene, dt = environment.scene, twin.control_dt
     observation = environment.reset()["policy"]
     reset(None)
-    asked, parameters = scene.command.copy(), environment.worlds.values.copy()
-    hardness = environment.ground_hardness.copy()
+    start = scene.command.copy(), environment.worlds.values.copy(), environment.ground_hardness.copy()
     size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0
     kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size else set()
     tally = _Tally(environment, task, round(seconds / dt))
@@ -119,16 +90,28 @@ def run(
             environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
         step = environment.step(act(observation))
         observation = step.observation["policy"]
-        ended = step.failed | step.timeout  # at the end of the ground, where a robot starts again
+        ended = step.failed | step.timeout  # at the edge of the ground, where a robot starts again
         if ended.any():
             reset(ended)
-        tally.add(k, step.failed)
+        tally.add(k, step)
         watch(environment)
-    return tally.result(asked, parameters, hardness)
+    return tally.result(*start)
+
+
+def _with_commands(task: Task, commands: Array | None) -> Any:
+    """The task with one command for the whole run (or as it draws them), without end, pushes or reward of its own."""
+    return SimpleNamespace(
+        episode=dataclasses.replace(task.episode, seconds=np.inf, command_every=np.inf, push=0.0),
+        commands=task.commands,
+        terms=task.terms,
+        command=task.command if commands is None else lambda scene, ids, rng: commands[ids],
+        reward=lambda scene: {},
+        done=task.done,
+    )
 
 
 class _Tally:
-    """Adds up what happens on a course; a robot that fell no longer counts."""
+    """Sums over a course; a robot that fell no longer counts."""
 
     def __init__(self, environment: Environment, task: Task, steps: int):
         n = environment.n
@@ -142,10 +125,11 @@ class _Tally:
         self._speed_margin = np.ones(n) if np.isfinite(self._limit).any() else np.full(n, np.nan)
         self._sums = {k: np.zeros(n) for k in ("lived", "count", "velocity", "yaw", "power", "distance", "rough", "held")}
 
-    def add(self, k: int, failed: NDArray[np.bool_]) -> None:
+    def add(self, k: int, step: Step) -> None:
+        """Add period k; robots that start again in it show where they start, which is no part of the run."""
         scene, sums = self._environment.scene, self._sums
-        self._fell |= failed
-        alive = ~self._fell
+        self._fell |= step.failed
+        alive = ~self._fell & ~step.timeout
         used = (np.abs(scene.torque) / scene.torque_limit).max(axis=1)
         self._margin = np.where(alive, np.clip(1 - used, 0.0, self._margin), self._margin)
         self._speed = np.where(alive, np.maximum(self._speed, np.abs(scene.dq).max(axis=1)), self._speed)
@@ -168,6 +152,7 @@ class _Tally:
             sums["distance"] += alive * np.hypot(*scene.velocity[:, :2].T)
 
     def result(self, asked: Array, parameters: Array, hardness: Array) -> CourseResult:
+        """The figures of each run, from the commands, robots and ground that they started with."""
         scene, sums, columns = self._environment.scene, self._sums, tuple(self._task.commands)
         walks = columns == tuple(QUADRUPED)
         count = np.where((sums["count"] > 0) & walks, sums["count"], np.nan)
@@ -192,7 +177,7 @@ class _Tally:
 
 
 def _grid(twin: Twin, task: Task) -> Array | None:
-    """What is asked of legs: every command of the grid. Shape: (commands, 3). None for tasks that draw their own."""
+    """Every command of the grid for legs. Shape: (commands, 3). None for tasks that draw their own."""
     if tuple(task.commands) != tuple(QUADRUPED):
         return None
     grid = BIPED if len(legs_of(twin.robot)) == 2 else QUADRUPED

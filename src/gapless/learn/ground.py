@@ -23,9 +23,9 @@ from gapless.twin import Bound, Mechanism, Twin
 KINDS = ("rough", "steps", "slopes")
 TERRAINS = ("flat", *KINDS, "mixed")
 CELL = {"rough": 0.1, "slopes": 0.1, "steps": 0.05, "mixed": 0.05}
-"""Between two heights [m]. Contacts cost more the finer it is, but a step is as steep as its height over this."""
+"""Grid spacing [m]. A finer grid makes contacts slower, a coarser one makes steps less steep."""
 ROUGH, STEP, SLOPE = 0.05, 0.10, np.deg2rad(20)
-"""Of the hardest ground: how far it is from level, how high a step is [m], how steep a slope [rad]."""
+"""Of the hardest ground: largest height of bumps [m], height of a step [m], slope [rad]."""
 GRAIN = 0.1
 """Between the random heights of rough ground [m]."""
 TILE, PAD = 4.0, 0.5
@@ -33,22 +33,22 @@ TILE, PAD = 4.0, 0.5
 TREADS = (0.3, 0.45)
 """Depth of a step, from and to [m]."""
 LEVELS, ACROSS, BORDER = 10, 4, 2
-"""Strips, tiles of each that episodes start on, and tiles around all of these: 8 m that a robot may walk away."""
+"""Strips, tiles in each that episodes start on, and tiles around all of them: 8 m for a robot to walk away."""
 EDGE = 0.5
-"""A robot whose base is as near to the end of the ground has walked off it [m]."""
+"""A robot whose base is this close to the edge of the ground has walked off it [m]."""
 DEPTH = 1.0
-"""Of the ground below its lowest place [m]."""
+"""Thickness of the ground below its lowest point [m]."""
 ARENA = 1 << 20
 """Memory for contacts [bytes]: a robot that lies on a height field touches it in dozens of places."""
 RING = 0.7
-"""Where the underside of a round foot is looked at besides its middle, in radii: what a slope of 45 degrees touches."""
+"""Radius of the ring on a round foot's underside that is checked besides its middle, in foot radii: 45 degree slopes."""
 NAME = "gapless_ground"
 HIDDEN = 5  # group of geoms that viewers do not show at first
 
 
 @dataclass(frozen=True, eq=False)
 class Ground(Mechanism):
-    """A mechanism without parameters: it makes the floor of a model a height field."""
+    """A mechanism without parameters that turns the floor of a model into a height field."""
 
     heights: Array
     """At the corners of square cells. Shape: (rows along y, columns along x) [m]."""
@@ -59,14 +59,12 @@ class Ground(Mechanism):
     """Middles of level places, by hardness from 0 to 1. Shape: (levels, places, 2) [m]."""
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
-        """The floor keeps its name, grip and looks."""
+        """Replace the floor, which keeps its name, friction and looks."""
         floors = [g for g in spec.geoms if g.type == mujoco.mjtGeom.mjGEOM_PLANE and (g.contype or g.conaffinity)]
         if not floors:
-            raise BadInput(
-                'terrain takes the place of the floor, and the model has none: add <geom type="plane" size="0 0 1"/>'
-            )
+            raise BadInput('terrain replaces the floor, and the model has none: add <geom type="plane" size="0 0 1"/>')
         floors.sort(key=lambda g: g.quat[1] ** 2 + g.quat[2] ** 2)  # level ones first
-        for other in floors[1:]:  # it would be a lid on every pit; contact pairs and sensors may name it
+        for other in floors[1:]:  # would cover every pit, but contact pairs and sensors may name it
             other.contype, other.conaffinity, other.group = 0, 0, HIDDEN
         rows, columns = self.heights.shape
         x, y = self.cell * (columns - 1) / 2, self.cell * (rows - 1) / 2
@@ -75,7 +73,7 @@ class Ground(Mechanism):
         spec.add_hfield(name=NAME, nrow=rows, ncol=columns, size=size, userdata=self.heights.ravel())
         floor = floors[0]
         if floor.parent.name != "world" or floor.frame is not None:
-            raise BadInput("terrain takes the place of the floor, which must be directly in the worldbody and in no frame")
+            raise BadInput("terrain replaces the floor, which must be directly in the worldbody and not in a frame")
         floor.type, floor.hfieldname = mujoco.mjtGeom.mjGEOM_HFIELD, NAME
         floor.pos, floor.quat = [self.corner[0] + x, self.corner[1] + y, low], [1, 0, 0, 0]
         if 0 <= spec.memory < ARENA:
@@ -85,7 +83,7 @@ class Ground(Mechanism):
         return Bound((), lambda fields, values: None)
 
     def height(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """Of the ground at places, on the triangles that the engine collides with; beyond the edge that of the edge."""
+        """Height of the ground at places, on the triangles that the engine collides with; outside, that of the edge [m]."""
         x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
         out = np.empty(x.shape)
         _heights(x.ravel(), y.ravel(), self.heights, *self.corner, self.cell, out.reshape(-1))
@@ -125,7 +123,7 @@ class Ground(Mechanism):
         return self.starts[level, rng.integers(places, size=len(level))], level / (levels - 1)
 
     def beyond(self, position: Array) -> NDArray[np.bool_]:
-        """Which robots (n, 2 or 3) are at the end of the ground. Shape: (n,)."""
+        """Which robots (n, 2 or 3) have reached the edge of the ground. Shape: (n,)."""
         low = np.array(self.corner) + EDGE
         high = np.array(self.corner) + self.cell * (np.array(self.heights.shape[::-1]) - 1) - EDGE
         place = position[:, :2]
@@ -139,15 +137,15 @@ def on_terrain(twin: Twin, terrain: str, rng: np.random.Generator) -> Twin:
     if terrain == "flat":
         return twin
     if not twin.floating:
-        raise BadInput(f"{twin.name} has a fixed base, and terrain is for robots that move over it: use flat")
+        raise BadInput(f"{twin.name} has a fixed base, and terrain is for robots that move: use flat")
     found = twin.plus(make(terrain, rng))
-    # cameras look at the robot, and not at all of the ground
+    # cameras look at the robot, not at the whole ground
     found.model.stat.extent, found.model.stat.center[:] = twin.model.stat.extent, twin.model.stat.center
     return found
 
 
 def ground_of(twin: Twin) -> Ground | None:
-    """What a robot stands on; None for a floor."""
+    """The ground that a robot stands on; None for a floor."""
     return next((m for m in twin.mechanisms if isinstance(m, Ground)), None)
 
 
@@ -160,8 +158,8 @@ def make(terrain: str, rng: np.random.Generator) -> Ground:
         hardness = min(max(strip - BORDER, 0), LEVELS - 1) / (LEVELS - 1)
         for tile in range(across):
             kind = str(rng.choice(KINDS)) if terrain == "mixed" else terrain
-            at = np.s_[strip * side : (strip + 1) * side, tile * side : (tile + 1) * side]
-            heights[at] = _tile(kind, hardness, cell, rng)
+            rows, columns = slice(strip * side, (strip + 1) * side), slice(tile * side, (tile + 1) * side)
+            heights[rows, columns] = _tile(kind, hardness, cell, rng)
     # the origin is in the middle of the flat strip, so that a robot at home stands there
     corner = (-across * TILE / 2, -(BORDER + 0.5) * TILE)
     y, x = np.mgrid[BORDER : BORDER + LEVELS, BORDER : BORDER + ACROSS] + 0.5
@@ -237,6 +235,6 @@ def _clearance(points, radius, quat, position, heights, x0, y0, cell, out):  # t
                 least = min(least, z - r - _height(x, y, heights, x0, y0, cell))
                 if r > 0:
                     for m in range(8):
-                        there = _height(x + r * ring[m, 0], y + r * ring[m, 1], heights, x0, y0, cell)
-                        least = min(least, z - under * r - there)
+                        ground = _height(x + r * ring[m, 0], y + r * ring[m, 1], heights, x0, y0, cell)
+                        least = min(least, z - under * r - ground)
             out[i, f] = least

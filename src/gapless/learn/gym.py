@@ -1,4 +1,4 @@
-"""The environment as a Gymnasium VectorEnv, so that anybody's algorithm trains in our worlds."""
+"""The environment as a Gymnasium VectorEnv, so that any algorithm can train in it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gapless.learn.task import Task
 from gapless.twin import Belief, Twin
 
 MOST = 10.0
-"""Bound of an action, in units of its scale: far outside of what a policy uses, as spaces must have one."""
+"""Bound of an action, in units of its scale; spaces need one, and this is far beyond what a policy uses."""
 
 
 class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """Observations are the policy group, what a robot can know; `infos["critic"]` holds the other one.
+    """Observations are what a robot can know; `infos["critic"]` has what only a simulator knows as well.
 
-    An episode that ends starts anew in the same step, and the observation is the new one's first; the last of the one that
-    ended is in `infos["final_obs"]`, as Gymnasium has it. Rewards by term are in `infos["terms"]`.
+    An episode that ends restarts in the same step, which returns the first observation of the new one; the last of the old
+    one is in `infos["final_obs"]`, as Gymnasium specifies. Rewards by term are in `infos["terms"]`.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 - as Gymnasium declares it

@@ -22,7 +22,7 @@ from gapless.learn.vecenv import TorchEnvironment
 
 LEAST_RATE = 1e-5
 WARM_UP = 20
-"""Iterations in which a policy that is tuned further keeps still while its new critic learns."""
+"""Iterations in which the policy of a tuned run is frozen while its new critic learns."""
 
 
 class Diverged(Exception):
@@ -31,11 +31,11 @@ class Diverged(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """What one iteration brought."""
+    """The outcome of one iteration."""
 
     iteration: int
     terms: dict[str, float]
-    """Reward by term, and falls, by second of robot time."""
+    """Reward by term, and falls, per second of robot time."""
     metrics: dict[str, float]
     """What the task offers to watch, on average."""
     losses: dict[str, float]
@@ -73,7 +73,7 @@ class Learner:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
             self.alg = SideBySide.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
         self.alg.mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
-        self._still = 0
+        self._frozen_until = 0
         self.alg.train_mode()
 
     def _begin(self) -> None:
@@ -87,11 +87,11 @@ class Learner:
         self.env = TorchEnvironment(self.environment)
 
     def iterate(self) -> Progress:
-        """Collect, learn, and say what happened."""
+        """Collect steps and learn from them; raises `Diverged` where numbers are no longer finite."""
         try:
             return self._iterate()
         except (RuntimeError, ValueError):
-            # a distribution refuses numbers that are not finite with an error of its own
+            # torch's distributions raise errors of their own for numbers that are not finite
             if all(torch.isfinite(p).all() for net in (self.alg.actor, self.alg.critic) for p in net.parameters()):
                 raise
             raise Diverged from None
@@ -101,7 +101,7 @@ class Learner:
             self._begin()
             self.alg.actor.reset()
             self.alg.critic.reset()
-            # the storage skips a memory that is empty, and would go on with that of the last chunk
+            # the storage ignores an empty memory and would keep that of the last chunk
             self.alg.storage.saved_hidden_state_a = self.alg.storage.saved_hidden_state_c = None
         started = time.perf_counter()
         observation = self.env.get_observations()
@@ -111,7 +111,7 @@ class Learner:
                 self.alg.process_env_step(observation, reward, done, extras)
             collected = time.perf_counter()
             self.alg.compute_returns(observation)
-        kept = copy.deepcopy(self.alg.actor.state_dict()) if self._still > self.iteration else None
+        kept = copy.deepcopy(self.alg.actor.state_dict()) if self._frozen_until > self.iteration else None
         losses = self.alg.update()
         if kept is not None:
             self.alg.actor.load_state_dict(kept)
@@ -139,24 +139,24 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that a resumed run needs, at the end of a chunk."""
-        return {**self.alg.save(), "iteration": self.iteration, "still": self._still}
+        return {**self.alg.save(), "iteration": self.iteration, "still": self._frozen_until}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.alg.load(state, None, True)
-        self.iteration, self._still = int(state["iteration"]), int(state["still"])
+        self.iteration, self._frozen_until = int(state["iteration"]), int(state["still"])
         self._begin()
 
     def start_from(self, state: dict[str, Any]) -> None:
-        """Start with the policy of another run, and with its critic where that one looked at the same things.
+        """Start with the policy of another run, and with its critic where both see the same things.
 
-        A critic that knows nothing yet would make the policy forget in a few updates: the policy keeps still until it does.
+        An untrained critic would ruin the policy within a few updates, so the policy is frozen while a new critic learns.
         """
         self.alg.load(state, {"actor": True}, True)
         try:
             self.alg.load(state, {"critic": True}, True)
         except RuntimeError:
-            self._still = WARM_UP
+            self._frozen_until = WARM_UP
         self.alg.learning_rate = self.settings.rate / 3
         self._limit_rate()
         self._begin()  # as a run that is resumed from here does

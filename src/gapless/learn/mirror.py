@@ -1,4 +1,4 @@
-"""Mirror: what a robot's observation and action become when left and right change places."""
+"""Mirror: what observations and actions become when left and right change places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.robots import home_data, imu_of
 from gapless.twin import Twin, quantities
 
 CLOSE = 0.01
-"""How near a mirrored joint must be to its partner [m]."""
+"""Largest distance of a mirrored joint from its partner [m]."""
 # signs of vectors (x, y, z) and of turn rates under y -> -y
 VECTOR, TURN = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
 COMMANDS = {"vx": 1.0, "vy": -1.0, "yaw_rate": -1.0}
@@ -33,7 +33,7 @@ class Mirror:
 
 
 def joints(twin: Twin) -> Mirror | None:
-    """Which joint takes whose place, and which turn the other way; None for a robot that is not symmetric.
+    """Which joint is mirrored to which, and which turn the other way; None for a robot that is not symmetric.
 
     A hinge's axis is a pseudovector: under y -> -y it becomes (-x, y, -z).
     """
@@ -47,12 +47,12 @@ def joints(twin: Twin) -> Mirror | None:
     for j in range(len(twin.drives)):
         away = np.linalg.norm(anchor - anchor[j] * VECTOR, axis=1)
         along = axis @ (axis[j] * (TURN if hinge[j] else VECTOR))
-        found = np.flatnonzero((away < CLOSE) & (np.abs(along) > 0.99))
-        # joints with one anchor (an ankle's pitch and roll) are told apart by their axes
-        if len(found) != 1:
+        # joints that share an anchor (an ankle's pitch and roll) differ in their axes
+        partners = np.flatnonzero((away < CLOSE) & (np.abs(along) > 0.99))
+        if len(partners) != 1:
             return None
-        index.append(int(found[0]))
-        sign.append(float(np.sign(along[found[0]])))
+        index.append(int(partners[0]))
+        sign.append(float(np.sign(along[partners[0]])))
     if sorted(index) != list(range(len(index))):
         return None
     return Mirror(np.array(index), np.array(sign)[index])
@@ -78,7 +78,7 @@ def observation(contract: Contract, twin: Twin) -> Mirror | None:
 
 
 def _level(twin: Twin) -> bool:
-    """Whether left and right change places in the IMU's axes as they do in those of the base."""
+    """Whether a mirror image flips the IMU's axes as it flips those of the base."""
     imu = imu_of(twin.model)
     if imu is None:
         return True

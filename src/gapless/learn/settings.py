@@ -96,14 +96,14 @@ class PPOSettings:
 def ppo_settings(task: str, twin: Twin) -> PPOSettings:
     """PPOSettings that work for a task and robots of its class."""
     small = {"drive": 200, "stand": 150}
-    if task == "reach":  # where a servo goes shows within a quarter of a second: look no further ahead
+    if task == "reach":  # a servo shows where it goes within a quarter of a second: no need to look further ahead
         return PPOSettings(iterations=300, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)
-    if task == "swing":  # a policy that is sure too early stays with one link up and the other aside
+    if task == "swing":  # a policy that stops exploring too early leaves the second link hanging
         return PPOSettings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
     if task in small:
         return PPOSettings(worlds=128, iterations=small[task])
     legs = find_legs(twin.robot)
-    if legs is not None and len(legs) == 2:  # balance needs to look further ahead, and stiff drives less noise
+    if legs is not None and len(legs) == 2:  # balance needs a longer horizon, and stiff drives less noise
         return PPOSettings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
-    # more worlds for fewer periods: what a period costs besides physics is shared by more of them
+    # more worlds and fewer periods: the overhead of a period is shared by more worlds
     return PPOSettings(worlds=512, steps=12)

@@ -44,13 +44,13 @@ ODOMETRY = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", un
 
 @dataclass(frozen=True)
 class Episode:
-    """How an episode goes, besides what the task says."""
+    """Length, commands, pushes and start of an episode."""
 
     seconds: float = 10.0
     command_every: float = 4.0
     """Time between new commands [s]."""
     action_scale: float = 0.25
-    """What an action of 1 moves a position target by [rad]; velocity and torque drives scale by their limit."""
+    """Change of a position target for an action of 1 [rad]; velocity and torque drives scale by their limit."""
     reference: Reference | None = None
     """A gait that actions are added to."""
     push: float = 0.0
@@ -58,15 +58,15 @@ class Episode:
     push_every: float = 2.5
     """Mean time between kicks [s]."""
     start_q: float = 0.1
-    """Start positions are this far from home at most, uniformly [rad]."""
+    """Largest distance of start positions from home, drawn uniformly [rad]."""
     start_dq: float = 0.3
-    """Start velocities of joints and base are this fast at most [rad/s, m/s]."""
+    """Largest start velocity of joints and base [rad/s, m/s]."""
 
 
 class Task(Protocol):
     """A task; every array has a leading axis of worlds.
 
-    It may also offer, and the tasks here do where it makes sense:
+    It may also offer:
 
     - `success(scene)`, bool (n,): whether the task is being done well; the course asks.
     - `privileged(scene)`, (n, columns): what only the critic sees, besides the truth about terms and the world.

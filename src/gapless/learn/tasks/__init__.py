@@ -1,4 +1,4 @@
-"""The tasks that come with Gapless, by name; each makes itself for a robot."""
+"""The built-in tasks by name, each made for a robot."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ TASKS: dict[str, Callable[[Twin, int], Task]] = {
     "drive": drive_of,
     "swing": swing_of,
 }
-"""Name to a function of the robot and the frames of history that the policy sees."""
+"""Name to a function of the robot and the number of frames that the policy sees."""
 
 
 def task_of(name: str, twin: Twin, history: int = 1, residual: bool = False) -> Task:
-    """A task for a robot; bad input where the robot cannot do it. A residual is a policy that adds to an open-loop gait."""
+    """A task for a robot; bad input where the robot cannot do it. With `residual` the policy adds to an open-loop gait."""
     if name not in TASKS:
         raise unknown("task", name, TASKS)
     if residual:

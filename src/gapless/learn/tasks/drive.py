@@ -26,7 +26,7 @@ class DriveTask:
     episode: Episode = field(default_factory=lambda: Episode(seconds=6.0, command_every=3.0, start_q=0.0))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
-        # wheels turn without end: where they stand says nothing
+        # wheels turn without limit, so their angles carry no information
         seen = tuple(t for t in joint_terms(twin, self.history) if t.kind != "q")
         scale = tuple(1 / max(abs(low), abs(high)) for low, high in self.commands.values())
         return (*seen, Term("command", "command", 2, scale=scale))
@@ -38,7 +38,7 @@ class DriveTask:
         return drawn
 
     def errors(self, scene: Scene) -> tuple[Array, Array]:
-        """Of speed and turn rate, as shares of their ranges."""
+        """Errors of speed and turn rate, as shares of their ranges."""
         v, w = (max(abs(low), abs(high)) for low, high in self.commands.values())
         return (scene.velocity[:, 0] - scene.command[:, 0]) / v, (scene.yaw_rate - scene.command[:, 1]) / w
 

@@ -19,19 +19,19 @@ from gapless.twin import Twin
 PLACES = 4096
 """Poses that targets are taken from."""
 AROUND = 0.25
-"""Joints of these poses are this far from home at most, as a share of their range."""
+"""Largest distance of the joints from home in these poses, as a share of their range."""
 FLOOR = 0.04
-"""Targets are at least this high, and so is every link on the way there [m]."""
+"""Least height of targets, and of every link in the poses they come from [m]."""
 NEAR = 0.03
-"""The tip is there: what encoder zeros of 0.02 rad make of an arm of 0.4 m, and its load, leave room for [m]."""
+"""Distance that counts as reached: encoder zeros of 0.02 rad on an arm of 0.4 m, and sag under load, allow no better [m]."""
 
 
 @dataclass(frozen=True)
 class ReachTask:
-    """Targets are places where the tip was in a random pose of the nominal robot, so each can be reached; see `reach_of`.
+    """Targets are points where the tip was in a random pose of the nominal robot, so each can be reached; see `reach_of`.
 
-    The policy does not see joint velocities: servos damp themselves, and in a loop without delay it answered them with
-    targets that went to and fro each period.
+    The policy does not see joint velocities: servos damp themselves, and without delay it reacted to velocities with targets
+    that oscillated every period.
     """
 
     tip: str
@@ -92,21 +92,21 @@ def reach_of(twin: Twin, history: int = 1) -> ReachTask:
 
 
 def _targets(twin: Twin, tip: str) -> Array:
-    """Where the tip is in random poses about home that keep the arm off the floor. Shape: (places, 3)."""
+    """Positions of the tip in random poses about home that keep the arm off the floor. Shape: (places, 3)."""
     model, data, rng, pose = twin.model, mujoco.MjData(twin.model), np.random.default_rng(0), twin.home
     kind, _, name = tip.partition(":")
-    found: list[Array] = []
+    points: list[Array] = []
     links = sorted({int(model.jnt_bodyid[d.joint]) for d in twin.drives})
     for _ in range(50 * PLACES):
         for d in twin.drives:
-            low, high = model.jnt_range[d.joint] if model.jnt_limited[d.joint] else (-np.pi, np.pi)
+            low, high = (d.low, d.high) if np.isfinite(d.low) else (-np.pi, np.pi)
             data.qpos[d.qpos] = np.clip(pose[d.qpos] + rng.uniform(-AROUND, AROUND) * (high - low), low, high)
         mujoco.mj_kinematics(model, data)
-        at = data.site(name).xpos if kind == "site" else data.body(name).xpos
-        if at[2] > FLOOR and data.xpos[links, 2].min() > FLOOR:
-            found.append(at.copy())
-            if len(found) == PLACES:
+        point = data.site(name).xpos if kind == "site" else data.body(name).xpos
+        if point[2] > FLOOR and data.xpos[links, 2].min() > FLOOR:
+            points.append(point.copy())
+            if len(points) == PLACES:
                 break
-    if not found:
-        raise BadInput(f"{twin.name} reaches nothing that is {FLOOR} m above the floor")
-    return np.array(found)
+    if not points:
+        raise BadInput(f"{twin.name} cannot reach any point {FLOOR} m above the floor")
+    return np.array(points)

@@ -31,9 +31,8 @@ class StandTask:
         return np.zeros((len(ids), 0))
 
     def reward(self, scene: Scene) -> dict[str, Array]:
-        off = scene.q - scene.home
         return {
-            "pose": 2.0 * np.exp(-4.0 * (off**2).mean(axis=1)),
+            "pose": 2.0 * np.exp(-4.0 * ((scene.q - scene.home) ** 2).mean(axis=1)),
             "upright": -4.0 * (scene.gravity[:, :2] ** 2).sum(axis=1),
             "still": -1.0 * (scene.velocity**2).sum(axis=1) - 0.1 * (scene.turn**2).sum(axis=1),
             "height": -30.0 * (scene.height - scene.home_height) ** 2,
@@ -47,7 +46,7 @@ class StandTask:
         return fallen(scene)
 
     def success(self, scene: Scene) -> NDArray[np.bool_]:
-        """Near the pose, upright to 10 degrees."""
+        """Close to the home pose, upright within 10 degrees."""
         return (np.abs(scene.q - scene.home).mean(axis=1) < 0.2) & (scene.up[:, 2] > 0.985)
 
 

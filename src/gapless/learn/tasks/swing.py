@@ -17,12 +17,12 @@ from gapless.policy import Term
 from gapless.twin import Twin
 
 OVERSPEED = 40.0
-"""A joint that spins faster is stopped: targets without end would make it faster and faster [rad/s]."""
+"""A joint that spins faster ends the episode: unbounded targets could accelerate it without end [rad/s]."""
 
 
 @dataclass(frozen=True)
 class SwingTask:
-    """Bring the last link as high as it goes; see `swing_of`."""
+    """Swing the last link up and hold it there; see `swing_of`."""
 
     tip: str
     low: float
@@ -64,7 +64,7 @@ class SwingTask:
 
 
 def swing_of(twin: Twin, history: int = 1) -> SwingTask:
-    """The task for a robot that hangs: bad input for one that does not."""
+    """The task for a pendulum that hangs in its home pose; bad input for any other robot."""
     model = twin.model
     if twin.floating or not 0 < len(twin.joints) <= 2:
         raise BadInput(f"{twin.name} is not a pendulum: swing needs a fixed base and one or two driven joints")

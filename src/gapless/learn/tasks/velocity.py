@@ -18,34 +18,34 @@ from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
 
 QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
-"""A little beyond the course, so that its corners are not the edge of what was seen [m/s, rad/s]."""
+"""Slightly wider than the course, so that its corners are not at the edge of the training [m/s, rad/s]."""
 BIPED = {"vx": (-0.2, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.6, 0.6)}
 WAKE = 0.2
-"""Speed from which on two legs take steps, told to stand or not: what ankles hold is little more [m/s]."""
+"""Base speed above which a biped steps even when asked to stand; its ankles can stop little more [m/s]."""
 ROWS = 32
-"""Of a reference gait; even, so that it is its own mirror image half a cycle later."""
+"""Rows of a reference gait; even, so that it is its own mirror image half a cycle later."""
 
 
 @dataclass(frozen=True)
 class VelocityTask:
-    """Follow (vx, vy, yaw rate) with a trot of two groups of legs that a clock leads; see `velocity_of`."""
+    """Follow (vx, vy, yaw rate) with two groups of legs that step in turn, timed by a clock; see `velocity_of`."""
 
     commands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(QUADRUPED))
     frequency: float = 2.5
     """Of the gait [Hz]."""
     clearance: float = 0.06
-    """Of a foot in the middle of its swing [m]."""
+    """Height of a foot in the middle of its swing [m]."""
     lead: tuple[float, ...] = (0.0, 0.5, 0.5, 0.0)
-    """Of each foot in the gait, in cycles."""
+    """Phase of each foot in the gait, in cycles."""
     duty: float = 0.5
-    """Share of a cycle that a foot stands."""
+    """Share of a cycle that a foot is on the ground."""
     history: int = 1
     step: float = 1.0
-    """Weight of keeping step with the clock."""
+    """Weight of the reward for stepping with the clock."""
     still: float = 0.1
     """Share of commands that are to stand still."""
     odometry: bool = True
-    """Whether the policy sees the velocity that its legs suggest."""
+    """Whether the policy sees the base velocity estimated from its legs."""
     episode: Episode = field(default_factory=lambda: Episode(push=0.8))
 
     def terms(self, twin: Twin) -> tuple[Term, ...]:
@@ -59,7 +59,7 @@ class VelocityTask:
     def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
         low, high = np.array(list(self.commands.values())).T * scene.share
         drawn = rng.uniform(low, high, (len(ids), 3))
-        # what falls most is backwards with sideways or turning: draw that more often
+        # walking backwards while moving sideways or turning falls most often: draw it more often
         backwards = rng.random(len(ids)) < 0.2
         drawn[backwards, 0] = rng.uniform(low[0], 0.0, int(backwards.sum()))
         drawn[rng.random(drawn.shape) < 0.25] = 0.0
@@ -67,12 +67,12 @@ class VelocityTask:
         return drawn
 
     def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
-        """How far each foot should be into its swing (0 to 1, 0 in stance), and which worlds walk. Shapes: (n, feet), (n,)."""
+        """How high each foot should be (0 in stance to 1 in mid-swing), and which robots step. Shapes: (n, feet), (n,)."""
         moving = scene.gait.steps(scene.command)
         return self.lifted(scene.gait.time * self.frequency) * moving[:, None], moving
 
     def lifted(self, cycles: Array) -> Array:
-        """How far each foot should be into its swing, by cycles of the gait. Shapes: (n,) to (n, feet)."""
+        """How high each foot should be, 0 to 1, by cycles of the gait. Shapes: (n,) to (n, feet)."""
         phase = 2 * np.pi * (cycles[:, None] + np.array(self.lead))
         late = np.sin(np.pi * (self.duty - 0.5))
         return np.asarray(np.maximum(-np.sin(phase) - late, 0.0) / (1 - late))
@@ -111,10 +111,10 @@ class VelocityTask:
 
 
 def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> VelocityTask:
-    """The task for a robot: its gait from where its feet are; bad input for a robot without feet.
+    """The task for a robot, with a gait that follows from where its feet are; bad input for a robot without feet.
 
-    With `residual` the policy adds to an open-loop gait on the spot instead of making it up. On two legs it always does: one
-    that has to find out about steps finds out first that to stand still is safe.
+    With `residual` the policy adds to an open-loop gait in place. A biped always does: left to discover stepping, it first
+    learns that standing still is safe.
     """
     legs = legs_of(twin.robot)
     lead = leads(legs)
@@ -129,9 +129,9 @@ def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocit
 def _with_gait(task: VelocityTask, twin: Twin, legs: Legs) -> Episode:
     """The task's episodes, with a gait that lifts each foot as the reward asks for."""
     if any(d.signal != "q" for d in twin.drives):
-        raise BadInput(f"{twin.name}: a residual is added to positions of a gait: state gains with --kp and --kd")
+        raise BadInput(f"{twin.name}: a residual is added to the joint positions of a gait: state gains with --kp and --kd")
     joints = solve_foot_heights(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
-    table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # to a microradian, which is easier to read
+    table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # microradians are enough, and easier to read
     return dataclasses.replace(task.episode, reference=Reference(task.frequency, table, wake=WAKE if len(legs) == 2 else None))
 
 
