@@ -31,7 +31,7 @@ from gapless.twin import (
     callback,
     within_tolerance,
 )
-from gapless.twin.mechanism import Bound
+from gapless.twin.mechanism import Bound, Mechanism
 from gapless.twin.mechanisms.inertia import second_moments
 from gapless.twin.space import amount
 from gapless.worlds import Worlds
@@ -305,3 +305,18 @@ def test_saving_to_a_folder_that_is_not_there_leaves_nothing(tmp_path):
     with pytest.raises(OSError):
         Twin.load("bench").save(tmp_path / "none" / "t.xml")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_field_that_no_mechanism_wrote_before_is_saved_too(tmp_path):
+    class Softness(Mechanism):
+        def bind(self, model):
+            parameter = amount("softness.width", 0.001, 0.001, 0.0, "m", 0.0, 0.1)
+
+            def apply(fields, values):
+                fields["geom_solimp"][:, :, 2] = values["softness.width"]
+
+            return Bound([parameter], apply)
+
+    twin = Twin.load("bench", add=[Softness()])
+    twin.save(tmp_path / "twin.xml", twin.space.values({"softness.width": 0.02}))
+    assert (mujoco.MjModel.from_xml_path(str(tmp_path / "twin.xml")).geom_solimp[:, 2] == 0.02).all()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gapless.errors import BadInput
 from gapless.explain import advice
 from gapless.explain.calibrate import contest_of, noise
 from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, settled, tolerances
@@ -21,7 +20,7 @@ from gapless.explain.physics import Physics, physics
 from gapless.explain.remainder import Remainder, located
 from gapless.explain.shares import Shares, shares
 from gapless.logs import Log
-from gapless.twin import Backlash, Twin
+from gapless.twin import Motion, Twin, quantities
 
 MOST_CAUSES = 3
 NOTHING = 1.5  # times the largest that twins within their tolerances leave: below, there is no gap
@@ -208,17 +207,21 @@ def _excess(fit: Fit) -> float:
 
 
 def _arenas(given: Physics) -> dict[str, Physics]:
-    """Rival models that the twin does not have: play in the gears."""
+    """Models with a mechanism that the twin lacks and that says it competes (play in the gears), by the cause that needs it."""
     twin = given.twin
-    servo = twin.all_servos
-    if not servo or any(n.startswith("backlash.") for n in twin.space.names):
+    q, dq = given.measured("q"), given.measured("dq")
+    if not twin.all_servos or q is None:
         return {}
-    spec = twin.spec.copy()
-    spec.option.timestep /= 2  # gear teeth are stiffer than the steps of most models can follow
-    try:
-        return {"backlash.width": given.like(replace(twin, spec=spec).plus(Backlash()))}
-    except BadInput:  # nothing can be put between such a joint and its link
-        return {}
+    error = given.errors(twin.space.nominal[None])[0, :, : len(twin.joints)]
+    speed = np.gradient(q, axis=0) if dq is None else dq
+    out = {}
+    for mechanism, added in twin.suspects(Motion(q, speed, error)):
+        if mechanism.rival_step:
+            spec = twin.spec.copy()
+            spec.option.timestep *= mechanism.rival_step
+            cause = next(c for p in added if (c := quantities.cause(p.name)))
+            out[cause] = given.like(replace(twin, spec=spec).plus(mechanism))
+    return out
 
 
 def _told(

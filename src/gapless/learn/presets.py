@@ -54,6 +54,7 @@ def box_belief(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Bo
         by, of = {
             "x": (p.nominal, 0.0),
             "+": (1.0, p.nominal),
+            "scale": (p.scale, p.nominal),
             "base": (p.scale, p.nominal),
             "of mass": (weight, 0.0),
             "": (1.0, 0.0),

@@ -75,8 +75,8 @@ class Quantity:
     """The motion that shows it, where logs do not determine it."""
     ranges: Mapping[str, tuple[str, float, float]] = field(default_factory=dict)
     """Preset of randomisation to what it draws, (how, low, high): a factor of nominal ("x"; from 0 to a real mismatch where the
-    model has none), a difference from nominal ("+"), the same in units of a real mismatch and for the base alone ("base"), a
-    share of the robot's mass ("of mass"), or values ("")."""
+    model has none), a difference from nominal ("+"), the same in units of a real mismatch ("scale"; "base": of the base alone),
+    a share of the robot's mass ("of mass"), or values ("")."""
     mirrored: bool = False
     """Whether it changes its sign when left and right change places."""
     exported: str = ""

@@ -17,6 +17,7 @@ from gapless.twin import callback
 from gapless.twin.mechanism import Fields
 
 DIGITS = 17  # of a float64
+INERTIA = {"body_mass", "body_inertia", "body_ipos", "body_iquat"}  # given together, as MJCF does
 LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic
 
 
@@ -40,14 +41,29 @@ def to_xml(spec: mujoco.MjSpec) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drives: Sequence[Drive]
+    path: str | os.PathLike[str],
+    spec: mujoco.MjSpec,
+    model: mujoco.MjModel,
+    fields: Fields,
+    drives: Sequence[Drive],
+    computed: Sequence[str] = (),
 ) -> None:
-    """Write `model`, compiled from `spec` and `fields`, as MJCF; check that it loads as the same model; replace `path`."""
+    """Write `model`, compiled from `spec` and `fields`, as MJCF; check that it loads as the same model; replace `path`.
+
+    computed: mechanisms whose forces are computed while stepping, which no MJCF holds.
+    """
     path = Path(path)
     spec = spec.copy()
     notes = ["An ordinary MuJoCo model; written by gapless."]
-    _bake_elements(spec, model, fields)
+    lost = _bake_elements(spec, model, fields)
     notes += _bake_path(spec, model, fields, drives)
+    if lost:
+        notes.append(f"Not in this file, since MJCF has no place for it: {', '.join(sorted(lost))}.")
+    if computed:
+        notes.append(
+            f"Not in this file, since it is computed while stepping: the torque of {', '.join(computed)}. "
+            "The twin that has it is made from the belief's file (`gapless.twin.load_recipe`)."
+        )
     if callback.needed(model):
         notes.append(
             "Dry friction here depends on speed, load or angle, which needs a callback: "
@@ -66,60 +82,48 @@ def write(
     part = path.with_name(path.name + ".part.xml")
     part.write_text(xml)
     try:
-        _same(mujoco.MjModel.from_xml_path(str(part)), model, fields)
+        _same(mujoco.MjModel.from_xml_path(str(part)), model, set(fields) - lost)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> None:
-    """Put the compiled values of the written fields into the spec's elements."""
-    touched = set(fields)
-    for j in range(model.njnt):
-        joint = spec.joint(model.joint(j).name)
-        dof = int(model.jnt_dofadr[j])
-        if int(model.jnt_type[j]) not in ONE_AXIS:
-            continue
-        if "dof_damping" in touched:
-            joint.damping = [model.dof_damping[dof], *model.dof_dampingpoly[dof]]
-        if "jnt_stiffness" in touched:
-            joint.stiffness = [model.jnt_stiffness[j], *model.jnt_stiffnesspoly[j]]
-        for field, attribute, at in (
-            ("dof_frictionloss", "frictionloss", dof),
-            ("dof_armature", "armature", dof),
-            ("jnt_range", "range", j),
-            ("jnt_actfrcrange", "actfrcrange", j),
-            ("jnt_user", "userdata", j),
-        ):
-            if field in touched:
-                setattr(joint, attribute, getattr(model, field)[at])
-    for b in range(1, model.nbody):
-        body = spec.body(model.body(b).name)
-        if {"body_mass", "body_inertia"} & touched and model.body_mass[b] > 0:
+def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> set[str]:
+    """Put the compiled values of the written fields into the spec's elements; the fields that have no place there."""
+    single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
+    joints = [spec.joint(model.joint(j).name) for j in single]
+    bodies = [(b, spec.body(model.body(b).name)) for b in range(1, model.nbody)]
+    rows = {
+        "jnt": list(zip(single, joints, strict=True)),
+        "dof": list(zip(model.jnt_dofadr[single], joints, strict=True)),
+        "body": bodies,
+    }
+    lost = set()
+    for name in fields:
+        owner, _, attribute = name.partition("_")
+        if name.startswith("opt."):
+            setattr(spec.option, name[4:], getattr(model.opt, name[4:]))
+        elif not name.startswith("path.") and name not in INERTIA:
+            values = getattr(model, name)
+            elements = rows[owner] if owner in rows else list(enumerate(getattr(spec, owner + "s", ())))
+            attribute = {"user": "userdata"}.get(attribute, attribute)
+            if not all(hasattr(element, attribute) for _, element in elements) or not elements:
+                lost.add(name)
+                continue
+            for row, element in elements:
+                poly = getattr(model, name + "poly")[row] if hasattr(model, name + "poly") else ()
+                setattr(element, attribute, [values[row], *poly] if len(poly) else values[row])
+    if INERTIA & set(fields):
+        for b, body in ((b, body) for b, body in bodies if model.body_mass[b] > 0):
             body.mass, body.ipos = float(model.body_mass[b]), model.body_ipos[b]
             body.iquat, body.inertia = model.body_iquat[b], model.body_inertia[b]
             body.fullinertia = [math.nan] * 6
             body.ialt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT
             body.explicitinertial = True
-        if "body_pos" in touched:
-            body.pos = model.body_pos[b]
-    if {"body_mass", "body_inertia"} & touched:
         spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
         spec.compiler.settotalmass = -1
-    for a, actuator in enumerate(spec.actuators):
-        for field in ("gainprm", "biasprm", "dynprm", "forcerange"):
-            if f"actuator_{field}" in touched:
-                setattr(actuator, field, getattr(model, f"actuator_{field}")[a])
-    for g, geom in enumerate(spec.geoms):
-        for field in ("friction", "solref", "pos"):
-            if f"geom_{field}" in touched:
-                setattr(geom, field, getattr(model, f"geom_{field}")[g])
-    for i, pair in enumerate(spec.pairs):
-        for field in ("friction", "solref"):
-            if f"pair_{field}" in touched:
-                setattr(pair, field, getattr(model, f"pair_{field}")[i])
-    for name in [n for n in touched if n.startswith("opt.")]:
-        setattr(spec.option, name[4:], getattr(model.opt, name[4:]))
+    plain = spec.copy().compile()
+    return {name for name in lost if np.any(getattr(plain, name) != getattr(model, name))}
 
 
 def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drives: Sequence[Drive]) -> list[str]:
@@ -154,7 +158,7 @@ def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drive
     return notes
 
 
-def _same(loaded: mujoco.MjModel, model: mujoco.MjModel, fields: Fields) -> None:
+def _same(loaded: mujoco.MjModel, model: mujoco.MjModel, fields: set[str]) -> None:
     """Raise if a field that was baked did not survive saving; a wrong file is worse than none."""
     for name in fields:
         if name.startswith("path.") or name in ("body_iquat", "actuator_biasprm"):

@@ -298,7 +298,8 @@ class Twin:
     def save(self, path: str | os.PathLike[str], values: ArrayLike | None = None, space: Space | None = None) -> None:
         """Write an ordinary MJCF with values baked in (nominal unless given). The file says what a plain MuJoCo lacks."""
         fields = self.fields(self.space.nominal if values is None else values, None if values is None else space)
-        save.write(path, self.spec, self._compile(fields), fields, self.drives)
+        computed = [type(m).__name__.lower() for m, b in zip(self.mechanisms, self.bound, strict=True) if b.force is not None]
+        save.write(path, self.spec, self._compile(fields), fields, self.drives, computed)
 
     def check_belief(self, belief: Belief) -> None:
         """Raise unless a belief is over this twin's parameters."""

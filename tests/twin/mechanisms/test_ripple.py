@@ -1,0 +1,72 @@
+"""Ripple, a mechanism of one file: it moves a joint as a closed form says, and the whole program knows it."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.explain import explain
+from gapless.learn.presets import draw_from
+from gapless.logs import Log
+from gapless.twin import Friction, Gaussian, Point, Twin, load_recipe, recipe_of, save_belief
+from gapless.twin.mechanisms.ripple import Ripple
+from gapless.worlds import StandIn, record
+from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import build_standin as build
+from gapless.worlds import plan_motion as plan
+from tests.twin.models import INERTIA, one_world, run, twin_of, wheel
+
+TRUTH = {"ripple.sine/servo": 0.3, "ripple.cosine/servo": -0.2}
+
+
+def test_a_free_wheel_exchanges_energy_with_the_ripple():
+    """On its way over half a period the sine part gives a wheel 2 sine / n of work."""
+    worlds = one_world(twin_of(wheel(), Ripple({"axle": 8.0})), {"ripple.sine/axle": 0.05})
+    worlds.reset(qvel=np.array([1.0]), redraw=False)
+    q, v = run(worlds, 0.0, 1.0).T[:2]
+    work = 0.05 / 8.0 * (1 - np.cos(8.0 * q))
+    np.testing.assert_allclose(0.5 * INERTIA * (v**2 - 1.0), work, atol=0.02 * 0.05 / 8.0)
+
+
+def test_its_place_is_a_driven_joint_and_its_periods_are_positive():
+    with pytest.raises(BadInput, match="wheel is none"):
+        twin_of(wheel(), Ripple({"wheel": 8.0}))
+    with pytest.raises(BadInput, match="positive number of periods"):
+        twin_of(wheel(), Ripple({"axle": 0.0}))
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    sensors = {"noise_q": 0.0003, "noise_dq": 0.01}
+    spec = Spec("bench", tolerance=0, change=TRUTH, add={"ripple": {"periods": {"servo": 20.0}}}, sensors=sensors)
+    stand_in = StandIn(spec)
+    return record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+
+
+def test_it_is_named_as_a_cause_though_the_twin_lacks_it(log):
+    found = explain(Twin.load("bench", add=[Friction(full=True)]), [log])
+    assert [c.name for c in found.mechanisms] == ["ripple.torque"]
+    for name, value in TRUTH.items():
+        assert found.mechanisms[0].parameters[name].value == pytest.approx(value, rel=0.2)
+
+
+def test_saved_it_is_said_to_be_missing_and_the_recipe_makes_it_again(tmp_path):
+    twin = Twin.load("bench", add=[Ripple({"servo": 20.0})])
+    twin.save(tmp_path / "twin.xml")
+    mujoco.MjModel.from_xml_path(str(tmp_path / "twin.xml"))
+    assert "the torque of ripple" in (tmp_path / "twin.xml").read_text()
+    save_belief(Point(twin.space, twin.space.nominal), tmp_path / "belief.json", recipe_of(twin))
+    assert load_recipe("bench", tmp_path / "belief.json").space.names == twin.space.names
+
+
+def test_wide_draws_it_and_exports_say_that_they_lack_it():
+    from gapless.twin.export import mjlab
+
+    twin = Twin.load("bench", add=[Ripple({"servo": 20.0})])
+    drawn = draw_from("wide", twin)
+    assert drawn is not None and {"ripple.sine/servo", "ripple.cosine/servo"} <= set(drawn.space.names)
+    space = twin.space.select("ripple.*")
+    belief = Gaussian(space, np.zeros(len(space)), 0.01 * np.eye(len(space)))
+    entry = {"value": 0.0, "low": -0.1, "high": 0.1}
+    entries = {p.name: entry | {"value": p.nominal, "low": p.nominal - 0.1, "high": p.nominal + 0.1} for p in space.parameters}
+    assert "ripple.sine" in mjlab(twin.model, belief, {"parameters": entries})
