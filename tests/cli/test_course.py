@@ -7,6 +7,8 @@ import pytest
 from gapless.cli import main
 from gapless.learn import run_course
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):

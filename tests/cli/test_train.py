@@ -11,6 +11,8 @@ from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.learn import PPOSettings, Run, dashboard, train
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 
 

@@ -11,6 +11,8 @@ from gapless.learn.tasks import task_of
 from gapless.policy import load_policy
 from gapless.twin import Motor, Twin
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 
 @pytest.fixture(scope="module")
 def twin():

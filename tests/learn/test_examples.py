@@ -11,6 +11,8 @@ from gapless.learn.gym import GymEnvironment
 from gapless.learn.tasks import task_of
 from gapless.twin import Twin
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -255,7 +255,7 @@ def test_terrain_that_does_not_exist_or_cannot_be_used_is_refused(flat):
     rng = np.random.default_rng(0)
     with pytest.raises(BadInput, match="unknown terrain 'rouhg': did you mean 'rough'"):
         on_terrain(flat, "rouhg", rng)
-    with pytest.raises(BadInput, match="arm has a fixed base, and terrain is for robots that move over it"):
+    with pytest.raises(BadInput, match="arm has a fixed base, and terrain is for robots that move: use flat"):
         on_terrain(Twin.load("arm"), "rough", rng)
     spec = flat.spec.copy()
     spec.delete(spec.geom("floor"))

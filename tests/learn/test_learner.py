@@ -10,6 +10,8 @@ from gapless.learn.task import Episode
 from gapless.twin import Twin
 from tests.learn.upright import Upright
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 
 class Brief(Upright):
     """Every episode is one period long."""

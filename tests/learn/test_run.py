@@ -20,6 +20,8 @@ from gapless.robots import files_of
 from gapless.twin import Twin, recipe_of, save_belief, within_tolerance
 from tests.learn.upright import Upright
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 SMALL = PPOSettings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
 
 

@@ -13,6 +13,8 @@ from gapless.learn.learner import Learner
 from gapless.learn.run import Run
 from gapless.learn.settings import PPOSettings
 
+pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are slower than one after the other
+
 SMALL = PPOSettings(worlds=8, steps=12, hidden=(16, 16), epochs=3, minibatches=2, kl=0.005)
 
 

@@ -1,5 +1,8 @@
 """Estimates from readings alone, against the truth."""
 
+import subprocess
+import sys
+
 import mujoco
 import numpy as np
 import pytest
@@ -62,3 +65,24 @@ def test_an_imu_that_is_turned_in_the_base_tells_the_same(axis):
         assert (environment.mirror() is None) == (twin is twins[1] and axis != 2)
     assert np.abs(estimates[0]).max() > 0.05
     np.testing.assert_allclose(*estimates, atol=1e-9)
+
+
+def test_a_robots_runtime_needs_no_torch_and_nothing_of_learn():
+    code = (
+        "import sys, numpy as np\n"
+        "from gapless.policy import Estimator, Gait, Observer, load_policy, targets\n"
+        "from gapless.policy import Action, Contract, Joints, Observation, Term, Timing\n"
+        "from gapless.robots import load_robot\n"
+        "robot = load_robot('quadruped')\n"
+        "term = Term('velocity', 'velocity', 3, provenance='estimated')\n"
+        "home = tuple(robot.home[7:])\n"
+        "contract = Contract(Joints(robot.joints, home), Action('position', robot.joints, 0.25, home),\n"
+        "                    Observation((term,)), Timing(0.02))\n"
+        "readings = {'q': robot.home[None, 7:], 'dq': np.zeros((1, 12)), 'gyro': np.zeros((1, 3))}\n"
+        "readings['quat'] = np.array([[1.0, 0, 0, 0]])\n"
+        "command, action = np.zeros((1, 0)), np.zeros((1, 12))\n"
+        "seen = Observer(contract, 1)({**readings, **Estimator(robot, contract)(readings)}, command, action, Gait(contract, 1))\n"
+        "assert (seen == 0).all() and targets(contract, action).shape == (1, 12)\n"
+        "assert not {'torch', 'onnx', 'gapless.learn', 'gapless.worlds'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""PPOSettings of PPO that work without tuning, by task."""
+"""Settings of PPO that work without tuning, by task."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class PPOSettings:
 
 
 def ppo_settings(task: str, twin: Twin) -> PPOSettings:
-    """PPOSettings that work for a task and robots of its class."""
+    """Settings that suit a task and robots of its class."""
     small = {"drive": 200, "stand": 150}
     if task == "reach":  # a servo shows where it goes within a quarter of a second: no need to look further ahead
         return PPOSettings(iterations=300, gamma=0.9, lam=0.9, kl=0.03, std=0.5, entropy=0.005)

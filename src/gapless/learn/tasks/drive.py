@@ -1,4 +1,4 @@
-"""DriveTask: a rover follows a commanded forward speed and turn rate, on wheels whose grip and drives it does not know."""
+"""Drive: a rover follows a commanded forward speed and turn rate with wheels whose grip and drives it does not know."""
 
 from __future__ import annotations
 

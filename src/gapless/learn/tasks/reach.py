@@ -1,4 +1,4 @@
-"""ReachTask: an arm brings its tip to a commanded place and holds it there."""
+"""Reach: an arm moves its tip to a commanded point and holds it there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StandTask: a legged robot keeps its pose and its place upright while it is pushed."""
+"""Stand: a legged robot keeps its pose and place while it is pushed."""
 
 from __future__ import annotations
 

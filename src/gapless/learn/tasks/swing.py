@@ -1,4 +1,4 @@
-"""SwingTask: a pendulum, single or double, swings up and holds still there."""
+"""Swing: a pendulum, single or double, swings up and holds still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VelocityTask: a legged robot follows a commanded forward, sideways and turning velocity, and stands still when it is zero."""
+"""Velocity: a legged robot follows commanded forward, sideways and turning velocities, and stands still at zero."""
 
 from __future__ import annotations
 
