@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from bench.data import DATA
 from gapless.arrays import Array
-from gapless.identify import Fit, Objective, fit_admitted, solve_windows, typical, windows
+from gapless.identify import Fit, Objective, fit_admitted, solve_windows, typical
 from gapless.logs import Log, read
+from gapless.measure import windows
 from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import replay
 
@@ -90,7 +91,7 @@ def pendulum() -> dict[str, float]:
     found = fit_admitted(twin, logs[0::2], print)
 
     def rms(errors: list[Array]) -> Array:
-        return np.asarray(np.degrees(np.sqrt(np.nanmean(np.concatenate([e.reshape(-1, 2) for e in errors]) ** 2, axis=0))))
+        return np.asarray(np.degrees(np.sqrt((np.concatenate([e.reshape(-1, 2) for e in errors]) ** 2).mean(axis=0))))
 
     test = windows(found.twin, logs[1::2])
     plain = [test.errors(v[None]) for v in (found.twin.space.nominal, found.values)]
@@ -106,8 +107,8 @@ def pendulum() -> dict[str, float]:
             objective = Objective(own, space, found.values, size)
             values = found.values.copy()
             values[offsets] = objective.values(solve_windows(objective)[None])[0][offsets]
-            zeroed += other.errors(values[None])
-    figures = zip(("published", "", "seen", "zeroed"), map(rms, (*plain, zeroed)), strict=True)
+            zeroed.append(other.errors(values[None]))
+    figures = zip(("published", "", "seen", "zeroed"), map(rms, (*([e] for e in plain), zeroed)), strict=True)
     out = {f"pendulum_q{j + 1}{'_' if n else ''}{n}": float(e[j]) for n, e in figures for j in (0, 1)}
     return out | {"pendulum_s": found.seconds}
 

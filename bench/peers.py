@@ -31,8 +31,9 @@ import numpy as np
 from rich.console import Console
 
 from gapless.arrays import Array
-from gapless.identify import DIFFERENCE, Objective, course, gather, problem, settle, solve_windows, typical, windows
+from gapless.identify import DIFFERENCE, Objective, course, gather, problem, settle, solve_windows, typical
 from gapless.logs import Log
+from gapless.measure import runs, split_logs
 from gapless.twin import Space, Twin
 from gapless.worlds import Replayer, StandIn, record
 from gapless.worlds import StandInSpec as Spec
@@ -121,7 +122,8 @@ def ours(twin: Twin, log: Log, space: Space) -> Array:
     begin = [[np.zeros(len(p.space))] for [p] in joints]
     quantities = ("friction.viscous", "friction.coulomb", "armature.inertia", "latency.action")
     values, _ = settle(twin, joints, quantities, blocks, begin)  # each joint alone
-    data = windows(twin, [log], length=log["q"].time[-1] - log["q"].time[0])  # then together, free
+    split = split_logs([log], twin.joints)
+    data = runs(twin, [log], split, split.logs)  # then together, free
     objective = Objective(data, space, values, typical(data, values))
     return np.asarray(objective.values(solve_windows(objective, iterations=2)[None])[0][at])
 

@@ -11,11 +11,12 @@ from rich.console import Console
 
 from gapless.explain import Cause, Diagnosis, Explanation, Remainder
 from gapless.explain.causes import Number
-from gapless.gap import Trace, experiment, measure
+from gapless.gap import experiment, measure
+from gapless.measure import Trace
 from gapless.twin import Origin, Twin
 from gapless.worlds import StandInSpec as Spec
-from tests.gap.made import recorded
 from tests.identify.test_page import EVIL, OFFLINE, TELL, WATCH
+from tests.measure.made import recorded
 from tests.report.browser import browse, needs_browser
 
 JOINTS = ("elbow_flex", "wrist_flex", "wrist_roll")
@@ -169,7 +170,7 @@ def test_a_page_is_made_of_little_and_of_much(found, tmp_path):
     Diagnosis(replace(found.gap, traces=()), empty, {}).page(tmp_path / "little.html")
     n, joints = 60_000, tuple(f"joint_{i}" for i in range(30))
     noise = np.random.default_rng(0).standard_normal((n, len(joints)))
-    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 6, np.zeros(n), np.arange(n) // 1500)
+    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 8, np.zeros(n), np.arange(n) // 1500, np.arange(n) // 1000)
     q = found.gap["q"]
     wide = {p: np.repeat(v[:, :1], 30, axis=1) for p, v in q.size.items()}
     floor = replace(q.floor, columns=joints, size=np.full(30, 1e-3), repeated=np.zeros(30))

@@ -13,7 +13,7 @@ from gapless.logs import Log, read
 from gapless.twin import Twin
 from gapless.worlds import StandInSpec as Spec
 from tests.data import DATA, needs_data
-from tests.gap.made import lagging, log_of, recorded, smooth
+from tests.measure.made import lagging, log_of, recorded, smooth
 
 LINK = '<body pos="0 0 {up}"><joint name="{name}" axis="0 1 0" damping="{damping}"/><inertial pos="0 0 0.3" mass="1" \
 diaginertia="0.01 0.01 0.01"/>{rest}</body>'

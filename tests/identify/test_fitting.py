@@ -42,7 +42,7 @@ def test_the_secrets_of_a_servo_are_found(bench):
 def test_the_fit_predicts_what_it_has_not_seen_and_beats_every_baseline(bench):
     found, _ = bench
     e = found.heldout
-    assert e.fit < 0.2 * min(e.command, e.delay, e.nominal)
+    assert e.fit < 0.2 * min(e.command, e.delay, e.given)
     assert np.degrees(e.fit) < 0.15
 
 
@@ -85,7 +85,7 @@ def test_a_servo_with_one_known_mass_says_that_kt_and_friction_are_coupled():
     gains = Gains(kp={"*": logs[0].meta["kp"]}, kd={"*": 0.0})
     found = fit(Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), gains, motor]), logs)
     assert any("kt and friction are coupled" in u.meaning for u in found.undetermined)
-    assert found.heldout.fit < 0.2 * found.heldout.nominal
+    assert found.heldout.fit < 0.2 * found.heldout.given
 
 
 @needs_data
@@ -117,7 +117,7 @@ def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():
     found = fit(Twin.load("bench", add=[Friction(full=True)]), [broken, log])
     for value in vars(found.heldout).values():
         assert np.isfinite(value)
-    assert found.heldout.fit < 0.3 * found.heldout.nominal
+    assert found.heldout.fit < 0.3 * found.heldout.given
 
 
 def test_logged_torque_settles_the_scale_that_positions_leave_free():

@@ -10,9 +10,10 @@ import pytest
 
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.result import Estimate, Fit
-from gapless.identify.score import Errors, Trace
+from gapless.identify.score import Scores
 from gapless.identify.temperature import growth
 from gapless.identify.uncertainty import Unknown
+from gapless.measure import Trace
 from gapless.twin import Origin, Twin
 from gapless.worlds import StandIn, record, replay
 from gapless.worlds import StandInSpec as Spec
@@ -33,14 +34,16 @@ FIT = Fit(
         Rung("+ friction", 0.0137, 0.01, 0.003, True),
         Rung("+ friction with load", 0.0137, 0.001, 0.003, False),
     ],
-    train=Errors(0.09, 0.04, 0.013, 0.0019),
-    heldout=Errors(0.0977, 0.041, 0.01466, 0.002094),
+    train=Scores(0.09, 0.04, 0.013, 0.0019),
+    heldout=Scores(0.0977, 0.041, 0.01466, 0.002094),
     undetermined=[Unknown(("gains.kd",), "nothing moved fast")],
     warnings=[],
     trusted=True,
     zeros={},
     pose=dict.fromkeys(Twin.load("arm").joints, 0.0),
     seconds=12.3,
+    seconds_used=20.0,
+    seconds_given=60.0,
     origin=Origin("arm.xml", ("one.npz", "two.npz"), {"arm.xml": "ab12"}, {"gapless": "0.1.0"}),
     twin=None,
     values=np.zeros(0),
@@ -78,11 +81,13 @@ def traces(names: tuple[str, ...] = ("one", "two"), seconds: float = 8.0) -> lis
                 measured=q,
                 command=r.command[0],
                 delayed=r.command[0],
-                nominal=r.replayed["q"][0, 0],
-                fitted=r.replayed["q"][1, 0],
+                given=r.replayed["q"][0, 0],
+                twin=r.replayed["q"][1, 0],
                 heldout=r.replayed["q"][1, 0],
                 dq=np.gradient(q, time, axis=0),
                 load=5 * (r.command[0] - q),
+                shock=np.full(len(time), np.nan),
+                window=4 * seed + (time // 2).astype(np.int64),
                 block=4 * seed + (time // 2).astype(np.int64),
             )
         )
@@ -195,10 +200,10 @@ def test_a_fit_that_is_not_to_be_trusted_says_so_first():
     assert bad.text.startswith("Do not use it: the command alone is better. Held-out")
     assert not bad.good
     assert FIT.verdict().good
-    worse = replace(FIT, heldout=Errors(np.nan, 0.041, 0.01466, 0.02)).verdict()
+    worse = replace(FIT, heldout=Scores(np.nan, 0.041, 0.01466, 0.02)).verdict()
     assert "did not fall" in worse.text
     assert "the command alone" not in worse.text
-    assert "nothing is known" in replace(FIT, heldout=Errors(*[np.nan] * 4)).verdict().text
+    assert "nothing is known" in replace(FIT, heldout=Scores(*[np.nan] * 4)).verdict().text
 
 
 def test_errors_are_those_of_held_out_predictions_and_missing_ones_do_not_count(tmp_path):
@@ -207,9 +212,8 @@ def test_errors_are_those_of_held_out_predictions_and_missing_ones_do_not_count(
     heldout = np.full((n, 1), np.radians(2.0))
     heldout[60] = np.nan
     number = np.zeros(n, dtype=np.int64)
-    t = Trace(
-        "log", ("a",), np.arange(n) / 10, flat, flat + np.nan, flat, flat + np.radians(8), flat, heldout, flat, flat, number
-    )
+    columns = (flat, flat + np.nan, flat, flat + np.radians(8), flat, heldout, flat, flat, flat[:, 0])
+    t = Trace("log", ("a",), np.arange(n) / 10, *columns, number, number)
     replace(FIT, traces=[t], pose={"a": 0.0}).page(tmp_path / "fit.html")
     body = (tmp_path / "fit.html").read_text().split("<body>")[1]
     cells = re.findall("<td[^>]*>(.*?)</td>", body.split("By joint")[1])[:6]
@@ -222,13 +226,14 @@ def test_logs_of_the_same_file_name_are_told_apart(tmp_path):
 
 
 def test_a_page_is_made_of_little_and_of_much(tmp_path):
-    little = replace(FIT, robot="", parameters={}, ladder=[], undetermined=[], pose={}, heldout=Errors(*[np.nan] * 4))
+    little = replace(FIT, robot="", parameters={}, ladder=[], undetermined=[], pose={}, heldout=Scores(*[np.nan] * 4))
     little.page(tmp_path / "empty.html")
     assert "a robot" in (tmp_path / "empty.html").read_text()
     rng = np.random.default_rng(0)
     n, joints = 60_000, tuple(f"joint_{i}" for i in range(30))
     noise = rng.standard_normal((n, len(joints)))
-    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 8, np.arange(n) // 1000, noise)
+    number = np.arange(n) // 1000
+    much = Trace("long", joints, np.arange(n) / 500, *[noise] * 8, noise[:, 0], number, number, noise)
     replace(FIT, traces=[much] * 3, pose=dict.fromkeys(joints, 0.0)).page(tmp_path / "much.html")
     assert (tmp_path / "much.html").stat().st_size < 8e6
 

@@ -12,6 +12,7 @@ from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.posteriors import Cut, Drawn, Problem, learnt, particles, posterior, problem, weighted
 from gapless.logs import Log
+from gapless.measure import windows
 from gapless.twin import Friction, Gaussian, Twin
 from gapless.worlds import StandIn, Worlds, record
 from gapless.worlds import StandInSpec as Spec
@@ -216,7 +217,7 @@ def test_intervals_cover_the_secrets_of_several_robots():
     for seed in range(2, 5):
         twin, log, truth = bench(seed)
         space, start = twin.space.select(*NAMES), twin.space.values({"latency.action": 0.0063})
-        data = coupled.windows(twin, [log])
+        data = windows(twin, [log])
         objective = coupled.Objective(data, space, start, coupled.typical(data, start))
         x = coupled.solve(objective)
         near = SimpleNamespace(

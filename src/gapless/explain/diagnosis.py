@@ -19,13 +19,12 @@ from rich.console import RenderableType
 from gapless.errors import BadInput
 from gapless.explain import page
 from gapless.explain.causes import Explanation, explain, quiet
-from gapless.gap import Gap, admit, long_enough, measure, moving, phase_map
+from gapless.gap import Gap, measure
 from gapless.logs import Log
+from gapless.measure import admit, long_enough, moving, phase_map
 from gapless.plain import plain, read_json
 from gapless.report import Result, Section, Verdict
 from gapless.twin import Twin
-
-SHORTEST = 4.0  # s: two blocks of 2 s, one to explain and one to test on
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +73,7 @@ def diagnose(
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
     admit(twin, logs)
-    long_enough(logs, SHORTEST)
+    long_enough(logs)
     moving(logs)
     why = explain(twin, logs, tick, task)
     tick("measuring")

@@ -6,17 +6,14 @@ two halves: the robot's first half is compared with the twin's second, so that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
-from gapless.gap.signals import down
-from gapless.worlds import Replay
+from gapless.arrays import Array, Bools, Ints
+from gapless.rotations import rotate_back
 
-BLOCK = 2.0  # s
 SPLITS = 8
 MOST_STATES = 4000
 KERNEL_STATES = 400  # of each side: a kernel's cost is quadratic
@@ -46,29 +43,32 @@ class Distances:
     mmd: Distance
 
 
-def distances(replays: Sequence[Replay], rng: np.random.Generator) -> Distances:
-    """Between what was measured and what the twin did, in free runs."""
+def distances(
+    runs: Sequence[tuple[Mapping[str, Array], Mapping[str, Array], Ints]],
+    columns: Mapping[str, tuple[str, ...]],
+    rng: np.random.Generator,
+) -> Distances:
+    """Between what was measured and what the twin did in free runs: both by signal, and the block of each sample."""
     names: list[str] = []
     robot, twin, block = [], [], []
-    for r in replays:
-        seen = np.isfinite(r.time[0])
-        names, ours = states({s: m[0][seen] for s, m in r.measured.items()}, r.columns)
-        _, theirs = states({s: v[-1, 0][seen] for s, v in r.replayed.items()}, r.columns)
+    for measured, replayed, number in runs:
+        names, ours = states(measured, columns)
+        _, theirs = states(replayed, columns)
         whole = np.isfinite(ours).all(axis=1) & np.isfinite(theirs).all(axis=1)
         robot.append(ours[whole])
         twin.append(theirs[whole])
-        block.append((r.time[0][seen][whole] / BLOCK).astype(np.int64))
+        block.append(number[whole])
     return between(names, robot, twin, block, block, rng)
 
 
-def states(signals: dict[str, Array], columns: dict[str, tuple[str, ...]]) -> tuple[list[str], Array]:
+def states(signals: Mapping[str, Array], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array]:
     """Positions, velocities, where gravity points and how the base turns: the columns of a state, and one a row."""
     names, parts = [], []
     for signal in ("q", "dq", "quat", "gyro"):
         if signal in signals:
             axes = ("x", "y", "z") if signal == "quat" else columns[signal]
             names += [f"{'gravity' if signal == 'quat' else signal}/{c}" for c in axes]
-            parts.append(down(signals[signal]) if signal == "quat" else signals[signal])
+            parts.append(rotate_back(signals[signal], np.array([0.0, 0.0, -1.0])) if signal == "quat" else signals[signal])
     return names, np.concatenate(parts, axis=1)
 
 
@@ -76,8 +76,8 @@ def between(
     names: Sequence[str],
     ours: Sequence[Array],
     theirs: Sequence[Array],
-    our_blocks: Sequence[NDArray[np.int64]],
-    their_blocks: Sequence[NDArray[np.int64]],
+    our_blocks: Sequence[Ints],
+    their_blocks: Sequence[Ints],
     rng: np.random.Generator,
 ) -> Distances:
     """Between two collections of states; blocks tell which states are of the same stretch of motion.
@@ -138,7 +138,7 @@ def discrepancy(a: Array, b: Array, width: float) -> float:
     return float(np.sqrt(max(kernel(a, a) + kernel(b, b) - 2 * kernel(a, b), 0.0)))
 
 
-def _joined(parts: Sequence[Array], blocks: Sequence[NDArray[np.int64]]) -> tuple[Array, NDArray[np.int64]]:
+def _joined(parts: Sequence[Array], blocks: Sequence[Ints]) -> tuple[Array, Ints]:
     """All states, thinned, and the number of the block that each is of, over all logs."""
     first = np.cumsum([0] + [int(b.max()) + 1 if len(b) else 0 for b in blocks])
     states, numbers = np.concatenate(parts), np.concatenate([b + f for b, f in zip(blocks, first[:-1], strict=True)])
@@ -146,7 +146,7 @@ def _joined(parts: Sequence[Array], blocks: Sequence[NDArray[np.int64]]) -> tupl
     return states[::every], numbers[::every]
 
 
-def _halves(block: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _halves(block: Ints, rng: np.random.Generator) -> tuple[Bools, Bools]:
     """States of a random half of the blocks, and of the others."""
     every = rng.permutation(np.unique(block))
     first = np.isin(block, every[: len(every) // 2])

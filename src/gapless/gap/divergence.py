@@ -19,12 +19,10 @@ from rich.console import RenderableType
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError
 from gapless.gap import divergence_page
-from gapless.gap.admission import admit, one_robot
-from gapless.gap.distribution import BLOCK, Distances, between, states
+from gapless.gap.distribution import Distances, between, states
 from gapless.gap.growth import SHARE, Growth, growth, smoothed
-from gapless.gap.noise import SETTLE, same_drive
-from gapless.gap.repeated import Repeat, command_of, from_the_start, repeats
 from gapless.logs import Log
+from gapless.measure import BLOCK, SETTLE, Repeat, admit, command_of, from_the_start, one_robot, repeats, same_drive
 from gapless.plain import NOT_SAVED
 from gapless.report import Result, Section, Verdict
 from gapless.twin import Origin, Twin, origin_of
@@ -119,11 +117,6 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
         twin: plays every log's commands too, if given.
         rng: for distances between distributions; seeded with 0 unless given.
     """
-    if not logs:
-        raise BadInput("name at least one log")
-    for log in logs:
-        if "q" not in log:
-            raise BadInput(f"{log.name}: no joint positions (signal q), so there is nothing to compare")
     one_robot(logs)
     if twin is not None:
         admit(twin, logs)

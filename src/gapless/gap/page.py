@@ -33,7 +33,7 @@ from gapless.report import (
 )
 
 if TYPE_CHECKING:
-    from gapless.gap.measure import Gap
+    from gapless.gap.by_horizon import Gap
 
 AHEAD = {"step": "one sample ahead", "0.1": "0.1 s ahead", "0.5": "0.5 s ahead", "1": "1 s ahead", "free": "over whole logs"}
 TICKS = {"step": "1 sample", "0.1": "0.1 s", "0.5": "0.5 s", "1": "1 s", "free": "whole log"}
@@ -186,7 +186,7 @@ def provenance(gap: Gap) -> Section:
 
 
 def _seconds(gap: Gap) -> str:
-    return f"{gap.seconds:.0f} s of log"
+    return f"{gap.seconds_used:.0f} s of {gap.seconds_given:.0f} s of logs"
 
 
 def _joints(gap: Gap) -> Section:

@@ -10,7 +10,7 @@ from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.identify.excitation.result import Excitation
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.from_logs import fit
-from gapless.identify.full_model.window_objective import Objective, typical, windows
+from gapless.identify.full_model.window_objective import Objective, typical
 from gapless.identify.full_model.window_objective import solve as solve_windows
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
 from gapless.identify.per_joint.inverse_dynamics import course
@@ -37,5 +37,4 @@ __all__ = [
     "settle",
     "solve_windows",
     "typical",
-    "windows",
 ]

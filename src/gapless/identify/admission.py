@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError
 from gapless.identify.clean import WORTH, columns, sound
-from gapless.identify.per_joint.kernel import BLOCK
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
+from gapless.measure import STILL, admit_log, long_enough
 from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
 
 TOLD = 0.15  # rad that a joint must be told to move before it is asked whether it did
-STILL = 1e-3  # rad; a joint that moves less stands
 DEAD = 0.02  # share of the told motion; the least on real robots was 0.25, of a servo too weak for its load
 ALIKE = 0.4  # correlation with the command; the least on real robots was 0.77
 LATE = 0.5  # s that a joint may follow late
@@ -75,50 +74,19 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
         first = next(iter(refused.values()), "there is no log to fit to")
         kind = next(iter(kinds.values()), BadInput)
         raise kind(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
-    seconds = sum(float(np.ptp(log["q"].time)) for log in let_in.values())
-    if seconds < 2 * BLOCK - 0.1:
-        raise BadInput(
-            f"{seconds:.1f} s of sound recording are too few: a fit needs {2 * BLOCK:g} s, half of them to judge by; record 20"
-        )
+    long_enough(list(let_in.values()))
     return Admitted(list(let_in.values()), list(let_in), refused, notes)
 
 
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
     """The sound part of a log that has all that the twin's drives need, and what was left out of it."""
-    commands = _commands(twin, log)
+    commands = admit_log(twin, log)
+    if "dq_cmd" in commands:
+        raise BadInput(f"{commands['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     for finding in clock_findings(log):
         if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
             raise BadInput(f"{log.name}: {finding.sentence}")
     return sound(log, twin.joints, commands)
-
-
-def _commands(twin: Twin, log: Log) -> dict[str, list[str]]:
-    """The signals that the drives are told, and the joints of each; BadInput where something was not recorded."""
-    if not twin.joints:
-        raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (--kp, --kd) for its joints")
-    name, told = log.name, dict[str, list[str]]()
-    if twin.floating and "quat" not in log:
-        raise BadInput(
-            f"{name}: {twin.name} has a floating base, and the log says nothing about it (no quat or gyro): record its IMU, or "
-            "say --in-air if the robot hung in a frame"
-        )
-    for d in twin.drives:
-        told.setdefault(f"{d.signal}_cmd", []).append(d.name)
-    if "dq_cmd" in told:
-        raise BadInput(f"{told['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
-    if "tau_cmd" in told and "tau_cmd" not in log and "q_cmd" in log:
-        raise BadInput(f"{name}: commands are positions (q_cmd), but {twin.name} takes torque: state the drives' --kp and --kd")
-    for signal, joints in {"q": list(twin.joints), **told}.items():
-        if signal not in log:
-            raise BadInput(f"{name}: no {signal}, which {twin.name} needs, only {', '.join(log.signals)}; name it in a mapping")
-        absent = [j for j in joints if j not in log[signal].columns]
-        if absent:
-            has = f"{signal} of {', '.join(log[signal].columns)}"
-            raise BadInput(
-                f"{name}: no {signal} of {', '.join(absent)}, which {twin.name} drives; the log has {has}: "
-                "rename joints with a mapping, or take drives that were not recorded out of the model"
-            )
-    return told
 
 
 def _ranges(twin: Twin, log: Log) -> list[str]:

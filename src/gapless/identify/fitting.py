@@ -13,27 +13,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import stand
-from gapless.identify.per_joint.inverse_dynamics import Course, course
-from gapless.identify.per_joint.kernel import BLOCK, gather, without
-from gapless.identify.per_joint.ladder import FEW_LOGS, Climb, Remember, Tick, climb, forget, outliers, quiet, structures
+from gapless.identify.per_joint.inverse_dynamics import Course, courses
+from gapless.identify.per_joint.kernel import gather, without
+from gapless.identify.per_joint.ladder import Climb, Remember, Tick, climb, forget, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
-from gapless.identify.score import Trace, by_block, errors, traces
+from gapless.identify.score import Scorer, by_block, scores
 from gapless.identify.trust import doubts
 from gapless.logs import Log
+from gapless.measure import Stretch, Trace, moving, outlying, split_logs
 from gapless.robots import is_position_servo
-from gapless.twin import Twin, origin_of
+from gapless.twin import Gaussian, Twin, origin_of
 
-SECONDS = 20.0  # of each log that are fitted to; more of the same motion adds little
-MOST_SECONDS = 200.0  # of all logs together that joints alone are fitted to
-LADDER_SECONDS = 100.0  # of the logs that the ladder is climbed with
+# s times degrees of freedom of all logs together; of longer ones stretches are used that are evenly spread
+SCORE_SECONDS = 3600.0  # that errors are judged by
+FIT_SECONDS = 1200.0  # that joints alone are fitted to
+LADDER_SECONDS = 600.0  # that the ladder is climbed with
 FAR = 1.5  # scaled units: how far off a second start is
 
 
@@ -63,54 +64,42 @@ def fit_admitted(
     known = twin.space.fix(fixed or {}).fixed
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
-    courses = [course(twin, log, SECONDS) for log in logs]
-    moved = np.max([np.ptp(c.q[c.valid], axis=0) for c in courses], axis=0)
-    if (moved < 1e-3).all():
-        raise BadInput("no joint moves in the logs, so there is nothing to identify")
+    moving(logs)
     # friction that grows with the angle is told from constant friction best about the middle of the motion
-    poses = np.median(np.concatenate([c.q for c in courses]), axis=0)
+    every = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
+    poses = np.nanmedian(every, axis=0)
     twin = twin.plus(centre=dict(zip(twin.joints, poses.tolist(), strict=True)))
-    counts = [_blocks(c) for c in courses]
-    firsts = np.cumsum([0, *counts[:-1]]).tolist()
-    kept = _halved(courses, counts)
-
-    def predicted(s: State) -> list[Trace]:
-        return traces(s.twin, logs, courses, s.values, s.halves, kept, firsts, SECONDS, s.zeros)
-
-    full = Full(logs, kept, firsts, SECONDS, signals, predicted, tick, remember)
+    split = split_logs(logs, twin.joints)
+    judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
+    felt = [] if twin.floating else courses(twin, logs, split, judged)
+    full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, felt), tick, remember)
     if twin.floating:
-        stood = stand(twin, full, known)
-        state, ladder = stood.state, stood.ladder
-        traced, left_out = predicted(state), {}
+        state, ladder, used = stand(twin, full, known)
+        traced, left_out = full.predicted(state), {}
     else:
-        state, top = _joints_alone(twin, courses, poses, known, full)
+        fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
+        used = split.seconds(fitted)
+        state, top = _joints_alone(twin, felt, fitted, poses, known, full)
         ladder = list(top.rungs)
         tick("checking in the full model")
-        traced = predicted(state)
-        left_out = _left_out(twin, traced, len(kept))
+        traced = full.predicted(state)
+        left_out = _left_out(twin, traced, len(split))
         try:
             if not top.stopped:
                 state, traced, more = together(state, traced, top, left_out, full, evolve)
                 ladder += more
-                left_out = _left_out(twin, traced, len(kept))
+                left_out = _left_out(twin, traced, len(split))
         except KeyboardInterrupt:
             tick("stopped: what was found so far is kept")
-    space = state.space
-    at = [state.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
-    held = errors(traced, "heldout")
-    centre, *apart = space.to_scaled(space.clip(np.stack([state.values, *state.halves])[:, at]))
-    belief = unknown.belief(space, centre, np.array(apart), state.parts, np.random.default_rng(0))
-    electric = any(n.startswith("motor.kt/") for n in space.names)
-    position_only = twin.all_servos and not electric and "tau" not in signals
-    undetermined = unknown.free(space, belief.covariance, electric, position_only)
-    undetermined += unknown.elsewhere(belief, state.rivals)
-    warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, courses, BLOCK)
+    belief, undetermined = _uncertainty(state, signals)
+    held = scores(traced, "heldout")
+    warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
         fixed=dict(known),
         ladder=ladder,
-        train=errors(traced, "fitted"),
+        train=scores(traced, "twin"),
         heldout=held,
         undetermined=undetermined,
         warnings=warnings,
@@ -118,6 +107,8 @@ def fit_admitted(
         zeros=state.zeros,
         pose=dict(zip(twin.joints, poses.tolist(), strict=True)),
         seconds=time.perf_counter() - started,
+        seconds_used=used,
+        seconds_given=full.seconds,
         origin=origin_of(twin, logs),
         twin=state.twin,
         values=state.values,
@@ -127,52 +118,46 @@ def fit_admitted(
     )
 
 
+def _uncertainty(state: State, signals: tuple[str, ...]) -> tuple[Gaussian, list[unknown.Unknown]]:
+    """The belief over what was fitted, and what the logs leave open."""
+    space = state.space
+    places = [state.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
+    centre, *halves = space.to_scaled(space.clip(np.stack([state.values, *state.halves])[:, places]))
+    belief = unknown.belief(space, centre, np.array(halves), state.parts, np.random.default_rng(0))
+    electric = any(n.startswith("motor.kt/") for n in space.names)
+    position_only = state.twin.all_servos and not electric and "tau" not in signals
+    undetermined = unknown.free(space, belief.covariance, electric, position_only)
+    return belief, undetermined + unknown.elsewhere(belief, state.rivals)
+
+
 def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, list[int]]:
     """Joint to the blocks that the fit misses by far."""
-    bad = [outliers(e) for e in by_block(traced, "fitted", blocks).T]
+    bad = [outlying(e) for e in by_block(traced, "twin", blocks).T]
     return {j: np.flatnonzero(b).tolist() for j, b in zip(twin.joints, bad, strict=True) if b.any()}
 
 
-def _some(courses: Sequence[Course], seconds: float) -> tuple[list[int], list[Course]]:
-    """At most 16 logs, evenly spread, each cut so that they last about so long together; their numbers and they themselves."""
-    picked = sorted(set(np.linspace(0, len(courses) - 1, min(len(courses), 16)).round().astype(int).tolist()))
-    each = max(3.0, np.floor(seconds / len(picked) / BLOCK)) * BLOCK
-    return picked, [courses[i].cut(each) for i in picked]
-
-
-def _blocks(c: Course) -> int:
-    return int((len(c.q) - 1) * c.period / BLOCK) + 1
-
-
-def _halved(courses: Sequence[Course], counts: Sequence[int]) -> NDArray[np.bool_]:
-    """Blocks of the first half: pairs of logs in turn, or every other measured block of a few logs."""
-    if len(courses) >= FEW_LOGS:
-        return np.concatenate([np.full(n, (i // 2) % 2 == 0) for i, n in enumerate(counts)])
-    measured = [np.bincount((np.arange(len(c.q)) * c.period / BLOCK).astype(int), weights=c.valid) > 10 for c in courses]
-    return np.asarray(np.cumsum(np.concatenate(measured)) % 2 == 1)
-
-
 def _joints_alone(
-    twin: Twin, courses: Sequence[Course], poses: Array, known: Mapping[str, float], full: Full
+    twin: Twin, felt: Sequence[Course], fitted: Sequence[Stretch], poses: Array, known: Mapping[str, float], full: Full
 ) -> tuple[State, Climb]:
     """Up the ladder with every joint alone; then its rungs once more with more of the logs, and with either half."""
     servos = [is_position_servo(twin.model, d.actuator) for d in twin.drives]
-    more = structures(twin, courses)
+    more = structures(twin, felt)
     wide = [p for _, added in more for p in added]
+    split, step = full.split, twin.model.opt.timestep
 
-    def problems(some: Sequence[Course]) -> list[Problem]:
-        gathered = [gather(some, j, float(poses[j]), servos[j], twin.model.opt.timestep) for j in range(len(servos))]
+    def problems(stretches: Sequence[Stretch]) -> list[Problem]:
+        parts = [part for s in stretches for c in felt if (part := c.within(s)) is not None]
+        gathered = [gather(parts, j, float(poses[j]), servos[j], step, len(split)) for j in range(len(servos))]
         return [problem(twin, d.name, data, known, wide) for d, data in zip(twin.drives, gathered, strict=True)]
 
-    top = climb(problems(_some(courses, LADDER_SECONDS)[1]), alike(twin, known), full.tick, full.remember)
-    which, some = _some(courses, MOST_SECONDS)
-    mine = np.concatenate([full.firsts[i] + np.arange(_blocks(c)) for i, c in zip(which, some, strict=True)])
+    few = split.spread(fitted, LADDER_SECONDS / twin.model.nv)
+    top = climb(problems(few), alike(twin, known), split.first, full.tick, full.remember)
     full.tick("fitting all joints alone")
     twin = twin.plus(*(m for m, added in more if {p.quantity for p in added} & set(top.chosen)))
-    return _alone(twin, problems(some), top, full.kept[mine], known), top
+    return _alone(twin, problems(fitted), top, split.first, known), top
 
 
-def _alone(twin: Twin, problems: Sequence[Problem], top: Climb, kept: NDArray[np.bool_], known: Mapping[str, float]) -> State:
+def _alone(twin: Twin, problems: Sequence[Problem], top: Climb, kept: Bools, known: Mapping[str, float]) -> State:
     """Every joint by itself, on everything and on either half, less the blocks that no fit meets."""
     every, rng = np.ones_like(kept), np.random.default_rng(0)
     teams = [[problems[i] for i in t] for t in top.teams]
@@ -180,7 +165,7 @@ def _alone(twin: Twin, problems: Sequence[Problem], top: Climb, kept: NDArray[np
     for team, at in zip(teams, top.where, strict=True):
         far = at[0] + rng.uniform(-FAR, FAR, len(at[0]))  # from elsewhere: does it come back?
         begin.append(solve(team, top.chosen, every, [*at, far], iterations=12))
-    bad = {p.joint: outliers(errors_at(p, f.x, top.chosen)) for team, f in zip(teams, begin, strict=True) for p in team}
+    bad = {p.joint: outlying(errors_at(p, f.x, top.chosen)) for team, f in zip(teams, begin, strict=True) for p in team}
     teams = [[replace(p, data=without(p.data, ~bad[p.joint])) for p in team] for team in teams]
     starts = [[f.x] for f in begin]
     values, parts = settle(twin, teams, top.chosen, every, starts)

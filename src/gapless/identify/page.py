@@ -11,8 +11,8 @@ import numpy as np
 from rich.console import RenderableType
 
 from gapless.arrays import Array
-from gapless.identify.score import Trace
 from gapless.identify.temperature import growth
+from gapless.measure import Trace
 from gapless.report import (
     BLUE,
     GREY,
@@ -45,8 +45,8 @@ WINDOW = 3.0  # s: as much of a motion as one plot shows
 MOST_DOTS = 400  # of a cloud
 MOST_UNKNOWN = 5  # that a terminal shows
 BINS = 12
-BASELINES = {"command": "command", "delay": "best delay", "nominal": "as given", "fit": "fitted"}
-PREDICTIONS = ("command", "delayed", "nominal", "heldout")
+BASELINES = {"command": "command", "delay": "best delay", "given": "as given", "fit": "fitted"}
+PREDICTIONS = ("command", "delayed", "given", "heldout")
 """The same in a trace."""
 
 
@@ -62,7 +62,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield _parameters(fit)
     yield from _residuals(fit.traces)
     yield _warm(fit.traces)
-    yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"))
+    yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"), ("fitted to", fit.used))
 
 
 def glance(fit: Fit) -> Iterable[RenderableType]:
@@ -71,18 +71,18 @@ def glance(fit: Fit) -> Iterable[RenderableType]:
     unknown = [f"{_few(u.parameters, 4)}: {u.meaning}" for u in fit.undetermined[:MOST_UNKNOWN]]
     unknown += [f"{more} more in the report"] * (more > 0)
     shown = [in_terminal(s) for s in (_ladder(fit), _errors(fit)) if s]
-    return [*shown, *notes("not known", unknown), *notes("note", fit.warnings)]
+    return [*shown, *notes("not known", unknown), *notes("note", fit.warnings), f"Fitted to {fit.used}."]
 
 
 def verdict(fit: Fit) -> Verdict:
     """The fit in a few sentences: before and after beside the baselines, whether to trust it, and what is not known."""
     held = fit.heldout
-    if not (known(held.nominal) and known(held.fit)):
+    if not (known(held.given) and known(held.fit)):
         text = "No part of the logs was held out, so nothing is known about how well the fit predicts."
         return Verdict(text, good=False)
-    before, after = _degrees(held.nominal), _degrees(held.fit)
-    text = f"Held-out error fell from {before} to {after} deg (by a factor of {held.nominal / max(held.fit, 1e-9):.1f})"
-    if held.fit >= held.nominal:
+    before, after = _degrees(held.given), _degrees(held.fit)
+    text = f"Held-out error fell from {before} to {after} deg (by a factor of {held.given / max(held.fit, 1e-9):.1f})"
+    if held.fit >= held.given:
         text = f"Held-out error did not fall: {before} deg as given, {after} deg fitted"
     baselines = (("a pure delay leaves", held.delay), ("the command alone", held.command))
     others = [f"{name} {_degrees(error)}" for name, error in baselines if known(error)]
@@ -120,7 +120,7 @@ def _off(trace: Trace, of: str, joint: int) -> Array:
 
 
 def _curves(trace: Trace) -> Curves:
-    predictions = {"as given": trace.nominal, "fitted": trace.heldout}
+    predictions = {"as given": trace.given, "fitted": trace.heldout}
     stretch = stretches(trace.time, WINDOW)
     return Curves(trace.name, trace.joints, trace.time, trace.measured, trace.command, predictions, stretch)
 

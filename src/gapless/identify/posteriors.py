@@ -29,6 +29,7 @@ from gapless.identify.per_joint.ladder import Tick, quiet
 from gapless.identify.result import Fit
 from gapless.identify.uncertainty import FINEST, PRIOR, _lasting
 from gapless.logs import Log
+from gapless.measure import windows
 from gapless.twin import Particles
 
 WINDOWS = 60  # of the logs, evenly spread: as many as the fit takes
@@ -156,8 +157,7 @@ def problem(objective: coupled.Objective, start: Array) -> Problem:
     they may be, is taken out of all errors: exact for a linear Gaussian model.
     """
     k, columns = len(objective.space), len(objective.size)
-    lengths = [e.shape[2] * columns for e in objective.data.errors(objective.base[None]) for _ in range(e.shape[1])]
-    window = np.repeat(np.arange(len(lengths)), lengths)
+    window = np.repeat(objective.data.window, columns)
     every, residual = slopes(objective, start, *objective.bounds, objective.coloured), objective(start[None])[0]
     own, others = every[:, :k], every[:, k:]
     if others.size:
@@ -175,7 +175,7 @@ def problem(objective: coupled.Objective, start: Array) -> Problem:
         return without(objective(np.column_stack([x, np.tile(start[k:], (len(x), 1))])) / scale)
 
     low, high = (b[:k] for b in objective.bounds)
-    batch = max(1, WORLDS // len(lengths))
+    batch = max(1, WORLDS // objective.data.count)
     return Problem(errors, start[:k], low, high, without(residual[None] / scale)[0], without(own.T / scale).T, batch)
 
 
@@ -198,10 +198,10 @@ def _objective(found: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tup
     if floating:
         signals = (*signals, *(s for s in SIGNALS if s not in signals and all(s in log for log in logs)))
     begins = floating and not {"base_pos", "base_vel"} <= set(signals)
-    data = coupled.windows(found.twin, logs, most=WINDOWS, signals=signals)
+    data = windows(found.twin, logs, most=WINDOWS, signals=signals)
     size = coupled.typical(data, found.values)
     objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros), begins)
-    own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.log_of if found.zeros]
+    own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.logs if found.zeros]
     start = objective.start.copy()
     for at, known in (
         (0, found.belief.space.to_scaled(found.belief.mean())),

@@ -18,8 +18,9 @@ from rich.console import RenderableType
 
 from gapless.arrays import Array
 from gapless.identify.per_joint.ladder import Rung
-from gapless.identify.score import Errors, Trace
+from gapless.identify.score import Scores
 from gapless.identify.uncertainty import Unknown
+from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
 from gapless.report import Result, Section, Verdict
 from gapless.twin import Belief, Gaussian, Origin, Twin, load_belief, recipe_of, save_belief
@@ -76,8 +77,8 @@ class Fit(Result):
     fixed: dict[str, float]
     """Those that were stated."""
     ladder: list[Rung]
-    train: Errors
-    heldout: Errors
+    train: Scores
+    heldout: Scores
     """Each half of the logs predicted in the full model by the fit to the other."""
     undetermined: list[Unknown]
     warnings: list[str]
@@ -88,6 +89,10 @@ class Fit(Result):
     """Median measured position of each joint: where friction's angle is counted from [rad]."""
     seconds: float
     """Computing time."""
+    seconds_used: float
+    """Of the logs that parameters were fitted to [s]; errors are those of more of them, where that is affordable."""
+    seconds_given: float
+    """That the logs last [s]."""
     origin: Origin
     twin: Twin = field(metadata=NOT_SAVED)
     """As given, with a table where there is one; a loaded one has the fitted values as its nominal ones."""
@@ -99,6 +104,11 @@ class Fit(Result):
     """Over the parameters that were fitted: a Gaussian, unless particles were asked for."""
     traces: list[Trace] = field(metadata=NOT_SAVED)
     """Each log beside what was predicted, for plots; a loaded fit has none."""
+
+    @property
+    def used(self) -> str:
+        """How much of the logs was fitted to."""
+        return f"{self.seconds_used:.0f} s of {self.seconds_given:.0f} s of logs"
 
     @property
     def title(self) -> str:

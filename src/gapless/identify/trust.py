@@ -7,33 +7,30 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.gap import encoder_noise as sensor
-from gapless.identify.per_joint.inverse_dynamics import Course
-from gapless.identify.score import Errors, Trace
+from gapless.identify.score import Scores
 from gapless.logs import Log
+from gapless.measure import Split, Trace, floors
 from gapless.twin import Gaussian, quantities
 
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
 MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
-LEAST_NOISE = 1e-6  # rad: no encoder has less
 POOR = 0.3  # of how much the joints move: a model that leaves this much does not suffice
 
 
 def doubts(
     logs: Sequence[Log],
-    held: Errors,
+    held: Scores,
     traced: Sequence[Trace],
     left_out: Mapping[str, Sequence[int]],
     belief: Gaussian,
     zeros: Mapping[int, Array],
-    courses: Sequence[Course],
-    block: float,
+    split: Split,
 ) -> tuple[list[str], bool]:
     """Sentences, and whether the fit is to be trusted all the same."""
     out: list[str] = []
-    fatal = _chatter(logs, courses[0].joints)
-    baselines = {"the model as given": held.nominal, "the command": held.command, "a pure delay": held.delay}
+    fatal = _chatter(logs, traced[0].joints)
+    baselines = {"the model as given": held.given, "the command": held.command, "a pure delay": held.delay}
     fatal += [
         f"held out, the fit ({np.degrees(held.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
         for name, e in baselines.items()
@@ -49,24 +46,24 @@ def doubts(
             for j in range(len(traced[0].joints))
         ]
     )
-    ratios /= [max(sensor([t.measured[:, j] for t in traced]), LEAST_NOISE) for j in range(len(ratios))]
+    floor = floors(logs, ["q"])["q"]
+    ratios /= floor.size[[floor.columns.index(j) for j in traced[0].joints]]
     if (ratios > MISSING).any():
         j = int(ratios.argmax())
         out.append(
             f"the model does not suffice: it leaves up to {ratios[j]:.0f} times the encoder's noise ({traced[0].joints[j]}); "
             "the report shows where"
         )
-    first = np.cumsum([0] + [int((len(c.q) - 1) * c.period / block) + 1 for c in courses])
     for joint, blocks in left_out.items():
-        which = [(b, int(np.searchsorted(first, b, side="right")) - 1) for b in blocks[:4]]
-        places = ", ".join(f"{logs[i].name} at {(b - first[i]) * block:.0f} s" for b, i in which)
+        where = [split.place(b) for b in blocks[:4]]
+        places = ", ".join(f"{logs[i].name} at {since:.0f} s" for i, since in where)
         more = f" and {len(blocks) - 4} more" if len(blocks) > 4 else ""
         out.append(f"{joint}: left out what no joint model fits (blocked, slipped or touching?): {places}{more}")
-    sizes = np.array([np.sqrt((t.error("fitted") ** 2).mean()) for t in traced])
+    sizes = np.array([np.sqrt((t.error("twin") ** 2).mean()) for t in traced])
     worse = np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []
     for i in worse:
         out.append(
-            f"{logs[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
+            f"{traced[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
             f"theirs {np.degrees(np.median(sizes)):.2g}"
         )
     if zeros:

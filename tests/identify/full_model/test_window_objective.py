@@ -5,6 +5,7 @@ import pytest
 
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.least_squares import colouring, least_squares
+from gapless.measure import windows
 from gapless.twin import Twin
 from gapless.worlds import StandIn, record
 from gapless.worlds import StandInSpec as Spec
@@ -20,7 +21,7 @@ def quadruped(change: dict[str, float | str]):
 
 def test_parameters_of_different_legs_share_a_simulation_and_those_of_one_leg_do_not():
     twin = Twin.load("quadruped", in_air=True)
-    data = coupled.windows(twin, [quadruped({})], seconds=4.0)
+    data = windows(twin, [quadruped({})], most=2)
     space = twin.space.select("friction.coulomb/*", "friction.viscous/*", "latency.action")
     objective = coupled.Objective(data, space, twin.space.nominal, np.full(12, 0.01))
     assert len(space) == 25
@@ -41,7 +42,7 @@ def test_shared_columns_are_those_of_single_differences():
 def test_what_is_wrong_with_a_quadruped_is_found_in_the_full_model():
     twin = Twin.load("quadruped", in_air=True)
     change: dict[str, float | str] = {"friction.coulomb/*": "x1.6", "gains.kp/*_thigh": "x0.8"}
-    data = coupled.windows(twin, [quadruped(change)])
+    data = windows(twin, [quadruped(change)])
     space = twin.space.select("friction.coulomb/*", "gains.kp/*")
     objective = coupled.Objective(data, space, twin.space.nominal, coupled.typical(data, twin.space.nominal))
     values = objective.values(coupled.solve(objective)[None])[0]
@@ -53,7 +54,7 @@ def test_what_is_wrong_with_a_quadruped_is_found_in_the_full_model():
 
 def test_evolution_ends_no_worse_than_it_began():
     twin = Twin.load("quadruped", in_air=True)
-    data = coupled.windows(twin, [quadruped({"gains.kp/*": "x0.8"})], seconds=2.0)
+    data = windows(twin, [quadruped({"gains.kp/*": "x0.8"})], most=1)
     two = twin.space.select(*twin.space.match("gains.kp/*")[:2])
     objective = coupled.Objective(data, two, twin.space.nominal, np.full(12, 0.01))
     before, after = ((objective(x[None])[0] ** 2).sum() for x in (objective.start, coupled.evolve(objective, seconds=3.0)))

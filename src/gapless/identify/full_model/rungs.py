@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model import surroundings
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, gain_of
-from gapless.identify.score import Trace, by_block
+from gapless.identify.score import Scorer, by_block
 from gapless.logs import Log
+from gapless.measure import BLOCK, Split, Trace, Windows, holds, runs, windows
 from gapless.twin import Parameter, Space, Twin, quantities
 
 CHEAP_STEPS = 1e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
 MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
 MOST_WINDOWS = 60  # of the full model's fits
+EQUAL = 0.02  # share of the held-out squared error that does not matter
 CARRIES_OVER = 1.15  # the full model may be this much worse than joints alone before it is fitted itself
 
 
@@ -44,142 +45,147 @@ class Full:
     """What the rungs that need the full model need."""
 
     logs: Sequence[Log]
-    kept: NDArray[np.bool_]
-    """Blocks of the first half, over all logs."""
-    firsts: Sequence[int]
-    """The number of each log's first block."""
-    seconds: float
-    """Of each log that are used."""
+    split: Split
     signals: tuple[str, ...]
     """What is compared."""
-    predicted: Callable[[State], list[Trace]]
+    scorer: Scorer
     tick: Tick
     remember: Remember
+    _made: dict[tuple[int, tuple[str, ...]], Windows] = field(default_factory=dict)
 
-    def windows(self, twin: Twin, blocks: NDArray[np.bool_], most: int = MOST_WINDOWS) -> coupled.Windows:
-        """The windows of the logs that lie in some blocks."""
-        parts = np.split(blocks, np.asarray(self.firsts[1:], dtype=int))
-        holds = not twin.floating and twin.all_servos
-        return coupled.windows(twin, self.logs, parts, self.seconds, most, None, None, self.signals, holds and self._short)
+    def windows(self, twin: Twin, blocks: Bools, most: int = MOST_WINDOWS) -> Windows:
+        """The windows of the logs that lie in some blocks; short logs run free, so that noise at a start counts once."""
+        if not holds(twin) or self.seconds > MOST_WINDOWS * BLOCK:
+            return windows(twin, self.logs, self.split, blocks, most=most, signals=self.signals)
+        key = (id(twin), self.signals)
+        if key not in self._made:
+            self._made[key] = runs(twin, self.logs, self.split, self.split.logs, self.signals)
+        return self._made[key].only(blocks)
 
     @property
-    def _short(self) -> bool:
-        """Whether the logs can be run free: where windows begin is then measured once, and not every time with noise."""
-        each = [min(self.seconds, log["q"].time[-1] - log["q"].time[0]) for log in self.logs]
-        return sum(each) <= MOST_WINDOWS * coupled.HELD_WINDOW
+    def seconds(self) -> float:
+        """That the logs last [s]."""
+        return self.split.seconds(self.split.logs)
 
-    def parts(self, blocks: NDArray[np.bool_]) -> list[tuple[str, NDArray[np.bool_]]]:
+    def parts(self, blocks: Bools) -> list[tuple[str, Bools]]:
         """Everything, and either half of it."""
-        return [("all", blocks), ("first half", blocks & self.kept), ("second half", blocks & ~self.kept)]
+        return [("all", blocks), ("first half", blocks & self.split.first), ("second half", blocks & ~self.split.first)]
+
+    def predicted(self, state: State) -> list[Trace]:
+        """Every log beside what a fit predicts."""
+        return self.scorer(state.twin, state.values, state.halves, state.zeros)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung that needs the full model."""
+
+    key: str
+    """Under which its fits are remembered."""
+    name: str
+    """As tables show it."""
+
+
+ZEROS = Step("zeros", "full model, each log's own encoder zero")
+LINKS = Step("links", "+ link masses and centres")
+COUPLED = Step("full model", "full model")
+STATED = Step("damping as stated", "  damping gain as stated")
+EVOLVED = Step("evolved", "full model, evolved")
+TABLE = Step("table", "+ contact with a table")
 
 
 def together(
     state: State, traced: list[Trace], top: Climb, left_out: dict[str, list[int]], full: Full, evolve: bool
 ) -> tuple[State, list[Trace], list[Rung]]:
     """The rungs that need the full model: what couples, encoder zeros, link inertia, contact with the surroundings."""
-    twin, kept = state.twin, full.kept
-    sound = np.ones((len(kept), len(twin.joints)), dtype=bool)
-    for joint, blocks in left_out.items():
-        sound[blocks, twin.joints.index(joint)] = False
-    before = by_block(traced, "heldout", len(kept))
-    here = float(np.sqrt(np.nanmean(np.where(sound, before, np.nan), axis=0)).mean())
-    alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
-    inertia = tuple(p for p in twin.space.parameters if quantities.of(p.name).torque_only)
-    plan: list[tuple[str, Callable[[State], State]]] = []
-    if not twin.all_servos:
-        plan = [
-            ("full model, each log's own encoder zero", lambda s: _coupled(s, full, s.space, True, "zeros", _roughly)),
-            (
-                "+ link masses and centres",
-                lambda s: _coupled(s, full, _with(s.space, inertia), bool(s.zeros), "links", _roughly),
-            ),
-        ]
-    elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if here > CARRIES_OVER * alone else CHEAP_STEPS):
-        plan = [("full model", lambda s: _coupled(s, full, s.space, False, "full model"))]
-        if {"gains.kd", "friction.viscous"} <= {p.quantity for p in state.space.parameters}:
-            plan.append(("  damping gain as stated", lambda s: _stated(s, full)))
-    if evolve:
-        plan.append(
-            (
-                "full model, evolved",
-                lambda s: _coupled(s, full, s.space, bool(s.zeros), "evolved", lambda o, _: coupled.evolve(o)),
-            )
-        )
-    table = surroundings.suspected(twin, traced, left_out)
-    if table is not None:
-        plan.append(("+ contact with a table", lambda s: _touching(s, table, full)))
+    before = by_block(traced, "heldout", len(full.split))
+    table = surroundings.suspected(state.twin, traced, left_out, len(full.split))
     rungs: list[Rung] = []
-    for name, extended in plan:
-        full.tick(f"{name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
-        trial = extended(state)
+    for step in _plan(state, before, top, left_out, full, evolve, table is not None):
+        full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
+        trial = _touching(state, table, full) if step is TABLE and table is not None else _extended(state, step, full)
         shown = full.predicted(trial)
-        after = by_block(shown, "heldout", len(kept))
+        after = by_block(shown, "heldout", len(full.split))
         gain, error = gain_of(list(before.T), list(after.T))
         # what the full model finds holds there, and alone nearly; a number that the model states needs reasons to be given up
-        least = {"full model": -0.02, "  damping gain as stated": -max(error, 0.02)}
-        better = gain > least.get(name, max(error, LEAST))
-        rungs.append(Rung(name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, better))
-        full.tick(f"{name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
-        if better:
+        least = {COUPLED: -EQUAL, STATED: -max(error, EQUAL)}.get(step, max(error, LEAST))
+        rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, gain > least))
+        full.tick(f"{step.name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
+        if rungs[-1].added:
             state, traced, before = trial, shown, after
     return state, traced, rungs
+
+
+def _plan(
+    state: State, before: Array, top: Climb, left_out: dict[str, list[int]], full: Full, evolve: bool, table: bool
+) -> list[Step]:
+    """Which rungs to try. before: held-out squared errors of joints alone in the full model, (blocks, joints)."""
+    twin, plan = state.twin, list[Step]()
+    sound = before.copy()
+    for joint, blocks in left_out.items():
+        sound[blocks, twin.joints.index(joint)] = np.nan
+    in_full = float(np.sqrt(np.nanmean(sound, axis=0)).mean())
+    alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
+    if not twin.all_servos:
+        plan = [ZEROS, LINKS]
+    elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if in_full > CARRIES_OVER * alone else CHEAP_STEPS):
+        plan = [COUPLED]
+        if {"gains.kd", "friction.viscous"} <= {p.quantity for p in state.space.parameters}:
+            plan.append(STATED)
+    return plan + [EVOLVED] * evolve + [TABLE] * table
 
 
 def _affordable(state: State, full: Full, most: float) -> bool:
     """Whether slopes in the full model take no more than so many steps; kinematic trees share simulations."""
     trees = len({int(state.twin.model.dof_treeid[d.dof]) for d in state.twin.drives})
-    windows = min(
-        MOST_WINDOWS, sum(min(full.seconds, log["q"].time[-1] - log["q"].time[0]) for log in full.logs) / coupled.HELD_WINDOW
-    )
-    steps = coupled.HELD_WINDOW / state.twin.model.opt.timestep
-    return len(state.space) / trees * windows * steps * state.twin.model.nv / 12 < most
+    steps = min(MOST_WINDOWS * BLOCK, full.seconds) / state.twin.model.opt.timestep
+    return len(state.space) / trees * steps * state.twin.model.nv / 12 < most
 
 
-def _coupled(
-    state: State,
-    full: Full,
-    space: Space,
-    zeros: bool,
-    key: str,
-    solver: Callable[[coupled.Objective, int], Array] = lambda objective, most: coupled.solve(objective, most, 1e-3),
-) -> State:
+def _extended(state: State, step: Step, full: Full) -> State:
+    """A fit with what a rung adds."""
+    space = state.space
+    if step is LINKS:
+        space = _with(space, [p for p in state.twin.space.parameters if quantities.of(p.name).torque_only])
+    if step is STATED:
+        state = _damping_as_stated(state)
+        space = replace(space, parameters=tuple(p for p in space.parameters if p.quantity != "gains.kd"))
+    return _coupled(state, full, space, step is ZEROS or bool(state.zeros), step)
+
+
+def _coupled(state: State, full: Full, space: Space, zeros: bool, step: Step) -> State:
     """Fit a space in the full model, to everything and to either half."""
-    found: list[tuple[coupled.Objective, Array]] = []
-    start = state.values
-    for label, blocks in full.parts(np.ones_like(full.kept)):
-        data = full.windows(state.twin, blocks, MOST_WINDOWS if label == "all" else MOST_WINDOWS // 2)
+    start, ends = state.values, []
+    for label, blocks in full.parts(np.ones_like(full.split.first)):
+        whole = label == "all"
+        data = full.windows(state.twin, blocks, MOST_WINDOWS if whole else MOST_WINDOWS // 2)
         objective = coupled.Objective(data, space, start, coupled.typical(data, start), zeros)
 
-        def fitted(objective: coupled.Objective = objective, most: int = 20 if label == "all" else 6) -> dict[str, Any]:
-            x = solver(objective, most)
-            return {"x": x.tolist()}
+        def fitted(objective: coupled.Objective = objective, whole: bool = whole) -> dict[str, Any]:
+            if step is EVOLVED:
+                return {"x": coupled.evolve(objective).tolist()}
+            # windows that begin from noisy states tell no more than a rough fit
+            most, tolerance = (20 if whole else 6, 1e-3) if holds(state.twin) else (8 if whole else 6, 1e-2)
+            return {"x": coupled.solve(objective, most, tolerance).tolist()}
 
-        found.append((objective, np.array(full.remember(f"{key}, {label}", fitted)["x"])))
-        if label == "all":
-            x, end = objective.finish(found[0][1])
+        x = np.array(full.remember(f"{step.key}, {label}", fitted)["x"])
+        if whole:
+            x, part = objective.finish(x)
+            own_zeros = objective.own_zeros(x) if zeros else {}
             start = objective.values(x[None])[0]
-    whole, *rest = (objective for objective, _ in found)
-    halves = np.stack([o.values(h[None])[0] for o, (_, h) in zip(rest, found[1:], strict=True)])
-    return State(state.twin, start, halves, space, [end], whole.own_zeros(x) if zeros else {}, [])
+        ends.append(objective.values(x[None])[0])
+    return State(state.twin, ends[0], np.stack(ends[1:]), space, [part], own_zeros, [])
 
 
-def _roughly(objective: coupled.Objective, most: int) -> Array:
-    """Windows that begin from noisy states tell no more than this."""
-    return coupled.solve(objective, min(most, 8), 1e-2)
-
-
-def _stated(state: State, full: Full) -> State:
+def _damping_as_stated(state: State) -> State:
     """Damping gains as the model states them, and viscous friction with the rest: mostly only their sum is seen."""
-    twin, values = state.twin, state.values.copy()
-    names = twin.space.names
+    space, values = state.twin.space, state.values.copy()
     for p in state.space.parameters:
         for name in (p.members or (p.name,)) if p.quantity == "gains.kd" else ():
-            kd, viscous = names.index(name), names.index(name.replace("gains.kd", "friction.viscous"))
-            values[viscous] += values[kd] - twin.space.nominal[kd]
-            values[kd] = twin.space.nominal[kd]
-    rest = tuple(p for p in state.space.parameters if p.quantity != "gains.kd")
-    begun = replace(state, values=twin.space.clip(values))
-    return _coupled(begun, full, replace(state.space, parameters=rest), False, "damping as stated")
+            kd, viscous = space.names.index(name), space.names.index(name.replace("gains.kd", "friction.viscous"))
+            values[viscous] += values[kd] - space.nominal[kd]
+            values[kd] = space.nominal[kd]
+    return replace(state, values=space.clip(values))
 
 
 def _with(space: Space, more: Sequence[Parameter]) -> Space:
@@ -203,7 +209,7 @@ def _touching(state: State, table: surroundings.Suspect, full: Full) -> State:
         if where.any():
             data = full.windows(twin, where)
 
-            def fitted(data: coupled.Windows = data, start: Array = start) -> dict[str, Any]:
+            def fitted(data: Windows = data, start: Array = start) -> dict[str, Any]:
                 for names in (("table.height", "table.stiffness"), ("table.*",)):
                     objective = coupled.Objective(data, twin.space.select(*names), start, coupled.typical(data, start))
                     start = objective.values(coupled.solve(objective, iterations=8)[None])[0]

@@ -7,18 +7,17 @@ one. Height and speed of the base at the start of each window are free where the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.full_model.rungs import Full, State
-from gapless.identify.per_joint.kernel import BLOCK
 from gapless.identify.per_joint.ladder import LEAST, Rung, gain_of
 from gapless.identify.per_joint.problem import alike, label
+from gapless.measure import FREE_WINDOW, Windows, mean_by
 from gapless.twin import Space, Twin, quantities
 
 SIGNALS = ("quat", "gyro", "base_pos", "base_vel")
@@ -27,17 +26,12 @@ ITERATIONS = 6
 POLISH = 20  # iterations at the end, where the weight on the feet leaves a long valley: masses, gains and friction all larger
 
 
-@dataclass(frozen=True)
-class Stood:
-    """What was found."""
+def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> tuple[State, list[Rung], float]:
+    """Climb the rungs in the full model; joints of one actuator type share their numbers. `known` parameters are not fitted.
 
-    state: State
-    ladder: list[Rung]
-
-
-def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
-    """Climb the rungs in the full model; joints of one actuator type share their numbers. `known` parameters are not fitted."""
-    logs, kept, firsts, tick = full.logs, full.kept, full.firsts, full.tick
+    Returns the fit, the rungs, and how many seconds of the logs were used.
+    """
+    logs, kept, tick = full.logs, full.split.first, full.tick
     signals = (*full.signals, *(s for s in SIGNALS if all(s in log for log in logs) and s not in full.signals))
     full = replace(full, signals=signals)
     begins = not {"base_pos", "base_vel"} <= set(signals)
@@ -46,10 +40,9 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
     datas = [whole, *(full.windows(twin, half, MOST_WINDOWS // 2) for half in (kept, ~kept))]
     start = twin.space.values(known)
     size = coupled.typical(whole, start)
-    first_half = np.concatenate([kept[_blocks(whole, i, firsts)] for i in range(len(whole.replayers))])
     vectors = np.stack([start] * 3)
     chosen: tuple[str, ...] = ()
-    before = _heldout(whole, vectors[1:], first_half)
+    before = _heldout(whole, vectors[1:])
     rungs = [Rung("as given", _positions(before, twin), 0.0, 0.0, True)]
     try:
         for name, extra in quantities.standing_rungs().items():
@@ -62,7 +55,7 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
                 objective = coupled.Objective(data, space, trial[0] if i else vectors[0], size)
                 x = _remembered(full, f"standing {name}, part {i}", objective, ITERATIONS if i == 0 else ITERATIONS // 2, 1e-2)
                 trial[i] = objective.values(x[None])[0]
-            after = _heldout(whole, trial[1:], first_half)
+            after = _heldout(whole, trial[1:])
             gain, error = gain_of(list(before.T), list(after.T))
             better = gain > max(error, LEAST)
             rungs.append(Rung(name, _positions(after, twin), gain, error, better))
@@ -88,9 +81,10 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> Stood:
         base = objective.values(x[None])[0] if i == 0 else base
         found.append((objective.values(x[None])[0], part))
     vectors = np.stack([v for v, _ in found])
-    after = _heldout(whole, vectors[1:], first_half)
+    after = _heldout(whole, vectors[1:])
     rungs.append(Rung("all of it together", _positions(after, twin), *gain_of(list(before.T), list(after.T)), True))
-    return Stood(State(twin, vectors[0], vectors[1:], space, [found[0][1]], {}, []), rungs)
+    used = whole.count * FREE_WINDOW
+    return State(twin, vectors[0], vectors[1:], space, [found[0][1]], {}, []), rungs, used
 
 
 def tied(twin: Twin, quantities: Sequence[str], known: Mapping[str, float]) -> Space:
@@ -113,17 +107,10 @@ def _remembered(full: Full, key: str, objective: coupled.Objective, iterations: 
     return np.array(full.remember(key, compute)["x"])
 
 
-def _blocks(data: coupled.Windows, i: int, firsts: Sequence[int]) -> NDArray[np.int64]:
-    """The block that each window of a log is in."""
-    replayer = data.replayers[i]
-    since = replayer.starts - replayer.log["q"].time[0]
-    return np.asarray(firsts[data.log_of[i]] + (since / BLOCK + 1e-9).astype(np.int64))
-
-
-def _heldout(data: coupled.Windows, halves: Array, first_half: NDArray[np.bool_]) -> Array:
+def _heldout(data: Windows, halves: Array) -> Array:
     """Mean squared error of each window and column, by the fit to the half that lacks it. Shape: (windows, columns)."""
-    square = np.concatenate([np.nanmean(e**2, axis=2) for e in data.errors(halves)], axis=1)
-    return np.where(first_half[:, None], square[1], square[0])
+    by_half = [mean_by(data.window, error**2, data.count) for error in data.errors(halves)]
+    return np.where(data.split.first[data.window_blocks, None], by_half[1], by_half[0])
 
 
 def _positions(square: Array, twin: Twin) -> float:

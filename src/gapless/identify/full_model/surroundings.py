@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.identify.score import Trace
+from gapless.measure import Trace
 from gapless.twin import Table, Twin
 
 HELD_UP = 0.003  # m: by which the robot's end must be above where a free one would be
@@ -29,17 +29,16 @@ class Suspect:
     """In which it seems to be touched."""
 
 
-def suspected(twin: Twin, traced: Sequence[Trace], left_out: Mapping[str, Sequence[int]]) -> Suspect | None:
-    """A table under the robot's end, if blocks that no model fits have it held up above where the fit would be."""
+def suspected(twin: Twin, traced: Sequence[Trace], left_out: Mapping[str, Sequence[int]], count: int) -> Suspect | None:
+    """A table under the robot's end, if some of so many blocks that no model fits have it above where the fit would be."""
     if not left_out or twin.floating:
         return None
     link, point = _end(twin.model)
-    count = max(int(t.block.max()) for t in traced) + 1
     odd = np.zeros(count, dtype=bool)
-    odd[[b for blocks in left_out.values() for b in blocks if b < count]] = True
+    odd[[b for blocks in left_out.values() for b in blocks]] = True
     rows = [np.flatnonzero(odd[t.block]) for t in traced]
     real = [_height(twin, t.measured[r], link, point) for t, r in zip(traced, rows, strict=True)]
-    free = [_height(twin, t.fitted[r], link, point) for t, r in zip(traced, rows, strict=True)]
+    free = [_height(twin, t.twin[r], link, point) for t, r in zip(traced, rows, strict=True)]
     lowest = min((float(h.min()) for h in real if len(h)), default=0.0)
     held, total = np.zeros(count), np.zeros(count)
     heights = []

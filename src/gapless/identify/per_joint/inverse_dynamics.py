@@ -7,6 +7,7 @@ joint can be simulated alone: (inertia + armature) a = drive - friction - load.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import mujoco
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
+from gapless.measure import Split, Stretch, split_logs
 from gapless.twin import Twin
 from gapless.worlds import VELOCITY_SPAN as SPAN
 from gapless.worlds import drive_commands
@@ -26,11 +28,17 @@ ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
 
 @dataclass(frozen=True)
 class Course:
-    """One log on an even grid, as each joint felt it."""
+    """A stretch of a log on an even grid, as each joint felt it."""
 
     joints: tuple[str, ...]
+    log: int
+    """Number of the log."""
     period: float
     """Of the grid, the log's own [s]."""
+    since: Array
+    """Since the log's first sample [s]. Shape of this and the next: (samples,)."""
+    block: NDArray[np.int64]
+    """Number of the block that a sample is in."""
     q: Array
     """Measured positions. Shape of this and all below but `valid`: (samples, joints)."""
     dq: Array
@@ -55,21 +63,35 @@ class Course:
     valid: NDArray[np.bool_]
     """Samples to compare with: measured, not too far from a real sample."""
 
-    def cut(self, seconds: float) -> Course:
-        """The beginning of it."""
-        n = max(20, int(seconds / self.period))
-        arrays = {f.name: getattr(self, f.name)[:n] for f in fields(self) if f.name not in ("joints", "period")}
-        return replace(self, **arrays)
+    def within(self, stretch: Stretch) -> Course | None:
+        """The part of it that lies in a stretch; None where there is none."""
+        rows = (self.block >= stretch.first) & (self.block < stretch.end)
+        arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in ("joints", "log", "period")}
+        return replace(self, **arrays) if rows.any() else None
 
 
-def course(twin: Twin, log: Log, end: float | None = None) -> Course:
-    """Line a log up with a twin; see `Course`."""
+def course(twin: Twin, log: Log) -> Course:
+    """A whole log as the joints of a twin felt it."""
+    split = split_logs([log], twin.joints)
+    return courses(twin, [log], split, split.logs)[0]
+
+
+def courses(twin: Twin, logs: Sequence[Log], split: Split, stretches: Sequence[Stretch]) -> list[Course]:
+    """Stretches of logs as the joints of a twin felt them."""
+    out = []
+    for i in sorted({s.log for s in stretches}):
+        blocks = split.blocks([s for s in stretches if s.log == i])
+        whole = _course(twin, logs[i], i, split, blocks)
+        out += [part for s in stretches if s.log == i and (part := whole.within(s)) is not None]
+    return out
+
+
+def _course(twin: Twin, log: Log, number: int, split: Split, blocks: NDArray[np.bool_]) -> Course:
+    """The part of a log that is in some blocks."""
     from scipy.signal import savgol_filter
 
-    clock = log["q"].time
-    rate = log.rate("q")
-    last = clock[-1] if end is None else min(clock[-1], clock[0] + end)
-    count = int((last - clock[0]) * rate + 1e-6) + 1
+    clock, rate = log["q"].time, log.rate("q")
+    count = int((clock[-1] - clock[0]) * rate + 1e-6) + 1
     if count < 20:
         raise BadInput(f"{log.name}: {count} samples are too few to identify anything from")
     grid = clock[0] + np.arange(count) / rate
@@ -82,18 +104,23 @@ def course(twin: Twin, log: Log, end: float | None = None) -> Course:
     distance = np.minimum(np.abs(grid - clock[whole][near]), np.abs(grid - clock[whole][near - 1]))
     length = min(max(7, round(SPAN * rate) // 2 * 2 + 1), (count - 1) // 2 * 2 - 1)
     dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
-    inertia, load, gravity, slope = _felt(twin, q, dq, ddq)
+    block = split.numbers(number, grid - clock[0])
+    rows = np.flatnonzero(blocks[block])
+    inertia, load, gravity, slope = _felt(twin, q[rows], dq[rows], ddq[rows])
     return Course(
         joints=twin.joints,
+        log=number,
         period=1 / rate,
-        q=q,
-        dq=dq,
-        **_drive_messages(twin, log, grid),
+        since=grid[rows] - clock[0],
+        block=block[rows],
+        q=q[rows],
+        dq=dq[rows],
+        **_drive_messages(twin, log, grid[rows]),
         inertia=inertia,
         load=load,
         gravity=gravity,
         slope=slope,
-        valid=distance < 2 / rate,
+        valid=distance[rows] < 2 / rate,
     )
 
 

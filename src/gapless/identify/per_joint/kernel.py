@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.measure import FREE_WINDOW
 from gapless.twin import FRICTION_SOLREF as SOLREF
 from gapless.twin import LEAST_PLAY as LEAST
 
@@ -56,9 +57,7 @@ STOP_TIME = 0.004  # s, or two steps
 STOP_FIRM, STOP_FIRMEST, STOP_DEEP = 0.95, 0.99, 0.001  # "impedance" at its surface, and this deep in it [rad]
 ROTOR = 1e-3  # kg m2: where the model gives none, since nothing can part without it
 
-BLOCK = 2.0  # s: errors within a stretch this long are not independent
-GAP = 0.25  # s: after a longer stretch without measurement the simulation starts anew
-WINDOW = 0.5  # s: a joint without a position loop drifts away from any measurement, so it starts anew this often
+GAP = 0.25  # s: after a longer time without measurement the simulation starts anew
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,9 @@ class Data:
     """All samples of one joint, log after log."""
 
     logs: NDArray[np.int64]
-    """Where each log begins, and the end. Shape: (logs + 1,)."""
+    """Where each stretch of a log begins, and the end. Shape: (stretches + 1,)."""
     starts: NDArray[np.int64]
-    """Where the simulation starts from what was measured: at each log, and at each window of a torque drive; and the end."""
+    """Where the simulation starts from what was measured: at each stretch, and each window of a torque drive; and the end."""
     q: Array
     dq: Array
     command: Array
@@ -82,33 +81,32 @@ class Data:
     slope: Array
     valid: NDArray[np.bool_]
     block: NDArray[np.int64]
-    """Number of the stretch of `BLOCK` seconds that a sample belongs to, log after log."""
+    """Number of the block that a sample belongs to, over all logs."""
+    blocks: int
+    """How many blocks the logs have."""
     period: Array
-    """Of each log [s]."""
+    """Of each stretch [s]."""
     timestep: float
     """Of the twin; the simulation's own steps are about as long, so that what is found holds there [s]."""
     home: float
     servo: bool
 
 
-def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float) -> Data:
-    """One joint's samples of several logs."""
+def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float, blocks: int = 0) -> Data:
+    """One joint's samples in several stretches of logs, which have so many blocks in all; as many as there are unless given."""
     logs = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
     starts = logs
     if not servo:
         windows = [
-            np.arange(a, b - 1, max(2, round(WINDOW / c.period))) for c, (a, b) in zip(courses, pairwise(logs), strict=True)
+            np.arange(a, b - 1, max(2, round(FREE_WINDOW / c.period)))
+            for c, (a, b) in zip(courses, pairwise(logs), strict=True)
         ]
         starts = np.unique(np.concatenate([*windows, logs]))
     columns = {
         name: np.ascontiguousarray(np.concatenate([getattr(c, name)[:, joint] for c in courses]))
         for name in ("q", "dq", "command", "velocity", "torque", "kp", "kd", "inertia", "load", "gravity", "slope")
     }
-    blocks, count = [], 0
-    for c in courses:
-        number = (np.arange(len(c.q)) * c.period / BLOCK).astype(np.int64)
-        blocks.append(number + count)
-        count += int(number[-1]) + 1
+    block = np.concatenate([c.block for c in courses])
     valid = np.concatenate([c.valid for c in courses])
     rate = 1 / float(np.median([c.period for c in courses]))
     lost = np.flatnonzero(~valid)
@@ -120,7 +118,8 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
         starts=starts.astype(np.int64),
         **columns,
         valid=valid,
-        block=np.concatenate(blocks),
+        block=block,
+        blocks=blocks or int(block.max()) + 1,
         period=np.array([c.period for c in courses]),
         timestep=timestep,
         home=home,

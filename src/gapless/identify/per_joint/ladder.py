@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.identify.per_joint.inverse_dynamics import Course
-from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, without
+from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, without
 from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
+from gapless.measure import outlying
 from gapless.robots import is_dc_motor, is_position_servo
 from gapless.twin import Mechanism, Motion, Parameter, Twin, quantities
 
@@ -28,9 +29,6 @@ LEAST = 0.05  # share of the squared error that a rung must take away to be wort
 NOTHING = 2.0  # tolerances: a structure that is found no larger than this is none
 SOFT = (0.7, 1.4)  # times kp: where to begin with a spring in a joint, since from stiff ones a fit rarely comes back
 STRUCTURE = 0.25  # the same of rungs that add structure, which unmodelled coupling can mimic
-OUTLIER = 4.0  # times the median error of a block
-FEW_LOGS = 12  # fewer differ too much from each other for one half to speak for the other
-
 
 Tick = Callable[[str], object]
 Remember = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]
@@ -82,14 +80,19 @@ class Climb:
         return [self.problems[i] for i in self.teams[t]]
 
 
-def climb(problems: Sequence[Problem], teams: Sequence[list[int]], tick: Tick = quiet, remember: Remember = forget) -> Climb:
+def climb(
+    problems: Sequence[Problem],
+    teams: Sequence[list[int]],
+    kept: NDArray[np.bool_],
+    tick: Tick = quiet,
+    remember: Remember = forget,
+) -> Climb:
     """Drive and plain friction first, of each actuator type; then each joint's own where that helps; then the best rung first.
 
     A rung is climbed if it lowers held-out error truly: by more than its standard error, and by 5 %. Two halves of the logs are
-    each predicted by a fit to the other. Ctrl-C keeps what was climbed so far.
+    each predicted by a fit to the other. Ctrl-C keeps what was climbed so far. kept: blocks of the first half.
     """
     problems, teams = list(problems), list(teams)
-    kept = fold(problems[0].data)
     before = [p.errors(p.base) for p in problems]
     begin = [starts([problems[i] for i in t]) for t in teams]
     now = Climb(problems, teams, (), [Rung("as given", _rms(before), 0.0, 0.0, True)], begin, before)
@@ -191,7 +194,7 @@ def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) ->
 
 def _sound(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
     """Leave out the blocks that stay far off after plain friction: blocked, slipped or broken."""
-    bad = [outliers(e) for e in now.errors]
+    bad = [outlying(e) for e in now.errors]
     if not any(b.any() for b in bad):
         return now
     problems = [replace(p, data=without(p.data, ~b)) for p, b in zip(now.problems, bad, strict=True)]
@@ -269,24 +272,6 @@ def _there(now: Climb, found: Sequence[list[Array]], extra: tuple[str, ...]) -> 
 def least_gain(names: Sequence[str]) -> float:
     """Share of the squared error that a rung with these quantities must take away."""
     return STRUCTURE if any(quantities.of(q).structure for q in names) else LEAST
-
-
-def outliers(errors: Array) -> NDArray[np.bool_]:
-    """Blocks whose error is far above the usual; none where more than a third are, as then the model is to blame."""
-    size = np.sqrt(errors)
-    bad = np.nan_to_num(size) > OUTLIER * np.nanmedian(size)
-    return bad if bad.mean() < 1 / 3 else np.zeros(len(bad), dtype=bool)
-
-
-def fold(data: Data) -> NDArray[np.bool_]:
-    """Blocks of the first half; the other is every other log, or every other measured block of a few logs."""
-    logs = len(data.logs) - 1
-    count = int(data.block[-1]) + 1
-    if logs < FEW_LOGS:
-        measured = np.bincount(data.block, weights=data.valid) > 0.1 * np.bincount(data.block)
-        return np.asarray(np.cumsum(measured) % 2 == 1)
-    log_of = np.searchsorted(data.block[data.logs[:-1]], np.arange(count), side="right") - 1
-    return np.asarray(log_of % 2 == 0)
 
 
 def structures(twin: Twin, courses: Sequence[Course]) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:

@@ -14,6 +14,7 @@ from gapless.arrays import Array
 from gapless.identify.least_squares import least_squares, slopes
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, residuals
 from gapless.identify.uncertainty import Part
+from gapless.measure import mean_by, soft
 from gapless.robots import is_position_servo
 from gapless.twin import Latency, Parameter, Space, Twin
 
@@ -72,9 +73,8 @@ class Problem:
     def errors(self, vector: Array) -> Array:
         """Squared error by block, NaN where a block has no valid samples. Shape: (blocks,)."""
         square = residuals(self.data, vector[None])[0] ** 2
-        total = np.bincount(self.data.block, weights=square)
-        count = np.bincount(self.data.block, weights=self.data.valid)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        valid = self.data.valid
+        return mean_by(self.data.block[valid], square[valid, None], self.data.blocks)[:, 0]
 
 
 def problem(
@@ -175,12 +175,6 @@ def alike(twin: Twin, known: Mapping[str, float] | None = None) -> list[list[int
         ]
         out.setdefault((is_position_servo(twin.model, d.actuator), delay_of(twin, d.name), *kind), []).append(i)
     return list(out.values())
-
-
-def soft(error: Array, size: float) -> Array:
-    """Errors whose squares grow like the error itself beyond `size`, so that few large ones do not rule (pseudo-Huber)."""
-    root = np.sqrt(1 + (error / size) ** 2)
-    return np.asarray(error * np.sqrt(2 / (1 + root)))
 
 
 def starts(team: Team) -> list[Array]:

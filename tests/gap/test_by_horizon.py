@@ -14,7 +14,7 @@ from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import Replayer
 from gapless.worlds import StandInSpec as Spec
 from tests.data import DATA, needs_data
-from tests.gap.made import recorded
+from tests.measure.made import recorded
 
 SECRETS = {"gains.kp/*": "x0.7", "friction.viscous/*": "x1.8", "latency.action": 0.013}
 
@@ -91,12 +91,12 @@ def test_wheels_are_judged_half_a_second_ahead_because_they_run_away():
 
 def test_physics_that_breaks_is_infinitely_wrong_and_says_so(monkeypatch):
     class Breaks(Replayer):
-        def __call__(self, values, space=None):
-            result = super().__call__(values, space)
+        def __call__(self, values, space=None, shift=None):
+            result = super().__call__(values, space, shift)
             failed = np.ones_like(result.failed)
             return dataclasses.replace(result, failed=failed, replayed={s: v * np.nan for s, v in result.replayed.items()})
 
-    monkeypatch.setattr(importlib.import_module("gapless.gap.measure"), "Replayer", Breaks)
+    monkeypatch.setattr(importlib.import_module("gapless.measure.window"), "Replayer", Breaks)
     _, log = recorded(Spec("bench", tolerance=0), 4.0)
     gap = measure(Twin.load("bench"), [log])
     assert gap.mean("twin") == np.inf

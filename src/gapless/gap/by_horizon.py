@@ -8,25 +8,41 @@ gap["q"].noise, gap["q"].moves                # below which no model can go, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.console import RenderableType
 
-from gapless.arrays import Array
-from gapless.gap import baselines, page
-from gapless.gap.admission import admit
+from gapless.arrays import Array, Bools
+from gapless.gap import page
 from gapless.gap.distribution import Distances, distances
-from gapless.gap.noise import Floor, floors
-from gapless.gap.signals import difference, named, signals_of, units
 from gapless.logs import Log
+from gapless.measure import (
+    Floor,
+    Trace,
+    Windows,
+    admit,
+    best_delays,
+    delayed_command,
+    difference,
+    difference_columns,
+    evenly,
+    floors,
+    is_commanded,
+    runs,
+    signals_of,
+    split_logs,
+    traces,
+    units,
+    windows,
+)
 from gapless.plain import NOT_SAVED, plain
 from gapless.report import Result, Section, Verdict
 from gapless.twin import Origin, Twin, origin_of
-from gapless.worlds import Replay, Replayer
+from gapless.worlds import Replayer
 
 WINDOW = 1.0  # s: windows start anew from the measured state this often
 MOST_WINDOWS = 800  # of all logs: more do not make the errors better known
@@ -34,7 +50,6 @@ HORIZONS = {"step": 0.0, "0.1": 0.1, "0.5": 0.5, "1": 1.0, "free": np.inf}
 """How far ahead [s]: one sample, within windows, and free-running from the first sample of a log to its end."""
 PREDICTIONS = ("twin", "given", "delay", "command", "hold")
 """The twin at the given values and as given, the command as late as fits best and as it is, and the last state held."""
-STRETCH = 3.0  # s: free-running motion is shown in pieces this long
 
 
 @dataclass(frozen=True)
@@ -66,28 +81,6 @@ class Errors:
         return np.divide(self.of(prediction, horizon), self.moves, out=np.full(len(self.columns), np.nan), where=self.moves > 0)
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Positions of one log beside predictions, in the windows that `Gap.horizon` is about. Joints that turn in rad."""
-
-    name: str
-    joints: tuple[str, ...]
-    time: Array
-    """Since the log's start [s]. Shape: (samples,); of what follows, unless stated: (samples, joints)."""
-    measured: Array
-    command: Array
-    given: Array
-    twin: Array
-    dq: Array
-    """Measured velocity, or the slope of positions."""
-    load: Array
-    """What the drive had to do: its torque where that was measured, else how far it was from its command."""
-    shock: Array
-    """How quickly the turning of a free base changed [rad/s2]; NaN where there is no such base. Shape: (samples,)."""
-    window: NDArray[np.int64]
-    """Which window, or stretch of free-running motion, a sample belongs to. Shape: (samples,)."""
-
-
 @dataclass(frozen=True, repr=False)
 class Gap(Result):
     """What is left between a twin and its logs."""
@@ -107,8 +100,10 @@ class Gap(Result):
     """Windows and free runs in which the twin's physics broke."""
     distances: Distances
     """Between the states that the robot and the free-running twin were in, whenever that was."""
-    seconds: float
-    """Robot time in the logs [s]."""
+    seconds_used: float
+    """Of the logs that were compared [s]."""
+    seconds_given: float
+    """That the logs last [s]."""
     origin: Origin
     traces: tuple[Trace, ...] = field(default=(), metadata=NOT_SAVED)
     """For plots; a loaded gap has none."""
@@ -177,56 +172,58 @@ def measure(
     admit(twin, logs)
     vectors = np.stack([twin.space.nominal, *([] if values is None else [np.asarray(values, float)])])
     used = [log if end is None else log.slice(log["q"].time[0], log["q"].time[0] + end + 1e-9) for log in logs]
-    delays = baselines.best_delays(used, twin.joints)
-    servo = twin.all_servos
-    most = max(1, round(MOST_WINDOWS / len(used)))
+    signals = signals_of(twin, used)
+    delays = best_delays(used, twin.joints)
     sums: dict[str, _Sums] = {}
-    traces, states, windows, broken = [], [], 0, 0
-    for number, log in enumerate(used):
-        free, cut = Replayer(twin, log)(vectors), _cut(twin, log, most)(vectors)
-        for result, at in ((free, {len(HORIZONS) - 1: np.isfinite(free.time)}), (cut, _at_horizons(cut.time))):
-            _add(sums, log, result, delays, at)
-            windows += result.failed.shape[1]
-            broken += int(result.failed[-1].sum())
-        name = log.provenance.source or f"log {number + 1}"
-        traces.append(_trace(name, free, STRETCH) if servo else _trace(name, cut, WINDOW))
-        states.append(free)
+    traced: list[Trace] = []
+    measured, states = [], []
+    count = broken = 0
+    for log in used:
+        split = split_logs([log], twin.joints)
+        free = runs(twin, [log], split, split.logs, signals, np.inf)
+        starts = Replayer(twin, log, WINDOW).starts
+        starts = starts[evenly(len(starts), max(1, round(MOST_WINDOWS / len(used))))]
+        cut = windows(twin, [log], split, length=WINDOW, starts=[starts], signals=signals, rate=np.inf)
+        for data, horizons in ((free, {len(HORIZONS) - 1: np.ones(len(free.since), dtype=bool)}), (cut, _horizons(cut))):
+            replayed = data.predicted(vectors)
+            _add(sums, data, replayed, delays, horizons)
+            count += data.count
+            broken += len(np.unique(data.window[np.isnan(replayed["q"][-1]).any(axis=1)]))
+            if data is free:
+                measured.append({s: data.measured(s) for s in signals})
+                states.append((measured[-1], {s: v[-1] for s, v in replayed.items()}, data.block))
+            if (data is free) == twin.all_servos:
+                traced += traces(data, replayed["q"][0], replayed["q"][-1], delays=delays.get("q"))
         tick()
-    signals = [s for s in signals_of(twin) if all(s in r.measured for r in states)]
+    columns = free.replayers[0].columns
     noise = floors(used, signals)
-    errors = {}
-    for s in signals:
-        columns = named(s, states[0].columns[s])
-        floor = noise[s]
-        order = [floor.columns.index(c) for c in columns]
-        errors[s] = Errors(
-            columns,
-            units(twin, s, columns),
-            {p: sums[s].size(p) for p in PREDICTIONS},
-            _moves(s, [r.measured[s][0] for r in states]),
-            Floor(columns, floor.size[order], floor.repeated[order]),
-        )
+    errors = {s: _errors(twin, s, columns[s], sums[s], [m[s] for m in measured], noise[s]) for s in signals}
     return Gap(
-        twin.name,
-        twin.joints,
-        errors,
-        "free" if servo else "0.5",
-        dict(zip(twin.joints, delays["q"].tolist(), strict=True)) if "q" in delays else {},
-        windows,
-        broken,
-        distances(states, rng or np.random.default_rng(0)),
-        float(sum(np.nanmax(r.time) for r in states)),
-        origin_of(twin, logs),
-        tuple(traces),
+        robot=twin.name,
+        joints=twin.joints,
+        errors=errors,
+        horizon="free" if twin.all_servos else "0.5",
+        delays=dict(zip(twin.joints, delays["q"].tolist(), strict=True)) if "q" in delays else {},
+        windows=count,
+        broken=broken,
+        distances=distances(states, columns, rng or np.random.default_rng(0)),
+        origin=origin_of(twin, logs),
+        traces=tuple(traced),
+        seconds_used=float(sum(np.ptp(log["q"].time) for log in used)),
+        seconds_given=float(sum(np.ptp(log["q"].time) for log in logs)),
     )
 
 
-def _cut(twin: Twin, log: Log, most: int) -> Replayer:
-    """A log in windows end to end; of a long one, so many of them, evenly over its length."""
-    every = Replayer(twin, log, WINDOW)
-    if len(every.starts) <= most:
-        return every
-    return Replayer(twin, log, WINDOW, starts=every.starts[np.linspace(0, len(every.starts) - 1, most).astype(int)])
+def _errors(twin: Twin, signal: str, columns: tuple[str, ...], sums: _Sums, measured: Sequence[Array], floor: Floor) -> Errors:
+    names = difference_columns(signal, columns)
+    order = [floor.columns.index(c) for c in names]
+    return Errors(
+        names,
+        units(twin, signal, names),
+        {p: sums.size(p) for p in PREDICTIONS},
+        _moves(signal, measured),
+        Floor(names, floor.size[order], floor.repeated[order]),
+    )
 
 
 class _Sums:
@@ -239,7 +236,7 @@ class _Sums:
     def add(self, prediction: str, horizon: int, error: Array) -> None:
         """error: (samples, columns), NaN where nothing was measured or predicted."""
         self._square[prediction][horizon] += np.nansum(error**2, axis=0)
-        self._count[prediction][horizon] += np.isfinite(error).sum(axis=0) + np.isinf(error).sum(axis=0)
+        self._count[prediction][horizon] += (~np.isnan(error)).sum(axis=0)
 
     def size(self, prediction: str) -> Array:
         """Root mean square. Shape: (horizons, columns)."""
@@ -247,37 +244,42 @@ class _Sums:
         return np.sqrt(np.where(count > 0, self._square[prediction] / np.maximum(count, 1), np.nan))
 
 
-def _add(sums: dict[str, _Sums], log: Log, result: Replay, delays: baselines.Delays, at: dict[int, NDArray[np.bool_]]) -> None:
-    """Count one replay's errors. at: the samples (windows, samples) of each horizon that it is about."""
-    made = {
-        "twin": {s: v[-1] for s, v in result.replayed.items()},
-        "given": {s: v[0] for s, v in result.replayed.items()},
-        "delay": baselines.command(log, result, delays) if delays else {},
-        "command": baselines.command(log, result),
-        "hold": baselines.hold(result),
-    }
-    for signal, measured in result.measured.items():
-        for prediction, by_signal in made.items():
-            if signal not in by_signal:
-                continue
-            error = difference(signal, by_signal[signal], measured)
-            if prediction in ("twin", "given"):
-                error[result.failed[-1 if prediction == "twin" else 0]] = np.inf
+def _add(
+    sums: dict[str, _Sums], data: Windows, replayed: dict[str, Array], delays: Mapping[str, Array], horizons: dict[int, Bools]
+) -> None:
+    """Count the errors of one log. horizons: the samples that are about each."""
+    log = data.replayers[0].log
+    times = log["q"].time[0] + data.clock
+    _, first, window = np.unique(data.window, return_index=True, return_inverse=True)
+    for signal, values in replayed.items():
+        columns, measured = data.replayers[0].columns[signal], data.measured(signal)
+        # where physics broke, nothing that was predicted is right
+        made = {p: np.where(np.isnan(v), np.inf, v) for p, v in (("given", values[0]), ("twin", values[-1]))}
+        made["hold"] = measured[first][window]
+        if is_commanded(log, signal, columns):
+            made["command"] = delayed_command(log, signal, columns, times, np.zeros(len(columns)))
+            if signal in delays:
+                made["delay"] = delayed_command(log, signal, columns, times, delays[signal])
+        whole = np.isfinite(measured).all(axis=1)
+        for prediction, predicted in made.items():
+            broken = np.asarray(np.isinf(predicted).any(axis=1))
+            error = difference(signal, np.where(broken[:, None], 1.0, predicted), measured)
+            error[broken] = np.inf
             total = sums.setdefault(signal, _Sums(error.shape[-1]))
-            for horizon, where in at.items():
-                total.add(prediction, horizon, error[where & np.isfinite(measured).all(axis=2)])
+            for horizon, rows in horizons.items():
+                total.add(prediction, horizon, error[rows & whole])
 
 
-def _at_horizons(time: Array) -> dict[int, NDArray[np.bool_]]:
-    """Samples of windows that are a horizon after the start, give or take a tenth. Shape of each: (windows, samples)."""
-    period = float(np.nanmedian(np.diff(time, axis=1)))
+def _horizons(data: Windows) -> dict[int, Bools]:
+    """Samples of windows that are a horizon after the start, give or take a tenth. Shape of each: (samples,)."""
+    period = 1 / data.replayers[0].log.rate("q")
     out = {}
     for k, ahead in enumerate(list(HORIZONS.values())[:-1]):
         if ahead == 0:
-            out[k] = np.zeros(time.shape, dtype=bool)
-            out[k][:, 1] = np.isfinite(time[:, 1])
+            second = np.append(False, data.since[:-1] == 0.0)
+            out[k] = second & np.append(False, np.diff(data.window) == 0)
         else:
-            out[k] = np.abs(time - ahead) <= max(0.1 * ahead, 0.51 * period) + 1e-9
+            out[k] = np.abs(data.since - ahead) <= max(0.1 * ahead, 0.51 * period) + 1e-9
     return out
 
 
@@ -291,30 +293,3 @@ def _moves(signal: str, measured: Sequence[Array]) -> Array:
         square = square + (difference(signal, m, centre) ** 2).sum(axis=0)
         count += len(m)
     return np.sqrt(square / max(count, 1))
-
-
-def _trace(name: str, result: Replay, stretch: float) -> Trace:
-    """Windows after one another, or a free run in stretches."""
-    since = result.starts[:, None] - result.starts[0] + result.time
-    seen = np.isfinite(since)
-    if len(result.starts) > 1:
-        window = np.repeat(np.arange(len(since))[:, None], since.shape[1], axis=1)
-    else:
-        window = np.minimum(np.nan_to_num(since) // stretch, max(0, round(float(np.nanmax(since)) / stretch) - 1)).astype(int)
-    q, measured = result.replayed["q"], result.measured
-    period = float(np.nanmedian(np.diff(result.time, axis=1)))
-    dq = measured["dq"] if "dq" in measured else np.gradient(measured["q"], period, axis=1)
-    turning = np.gradient(measured["gyro"], period, axis=1) if "gyro" in measured else np.full((*since.shape, 3), np.nan)
-    return Trace(
-        name,
-        result.joints,
-        since[seen],
-        measured["q"][seen],
-        result.command[seen],
-        q[0][seen],
-        q[-1][seen],
-        dq[seen],
-        measured["tau"][seen] if "tau" in measured else (result.command - measured["q"])[seen],
-        np.linalg.norm(turning, axis=-1)[seen],
-        window[seen],
-    )

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gapless.gap.noise import floors, quantum, sensor
 from gapless.logs import read
+from gapless.measure.noise import floors, quantum, sensor
 from tests.data import DATA, needs_data
-from tests.gap.made import lagging, log_of, smooth
+from tests.measure.made import lagging, log_of, smooth
 
 
 @pytest.mark.parametrize("sigma", [1e-4, 1e-3, 1e-2])

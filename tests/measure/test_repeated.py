@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gapless.gap.repeated import from_the_start, repeats
 from gapless.logs import read
+from gapless.measure.repeated import from_the_start, repeats
 from tests.data import DATA, needs_data
-from tests.gap.made import lagging, log_of, smooth
+from tests.measure.made import lagging, log_of, smooth
 
 
 def test_a_motion_commanded_again_is_found_with_its_lag_and_length():

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.gap.repeated import Repeat, command_of, repeats
-from gapless.gap.signals import difference, named
 from gapless.logs import Log
+from gapless.measure.outliers import RARE
+from gapless.measure.repeated import Repeat, command_of, repeats
+from gapless.measure.signals import difference, difference_columns
+from gapless.measure.split import BLOCK
 
-SETTLE = 1.0  # s: until what was told before a repeat no longer counts
-BLOCK = 2.0  # s
+SETTLE = 1.0  # s that are skipped: the response still depends on the command before the repeat
 ENOUGH = 3  # blocks
 LONGEST = 30.0  # s: of one repeat
-KNOCKS = 0.05  # of the blocks, those that differ most, are left out: slips, touches, someone at the table
-STILL = 0.02  # of how far a joint is ever told to go: less says nothing about how well it repeats
+STILL = 0.02  # of how far a joint is ever commanded: less says nothing about how well it repeats
+RESOLUTION = 1e-4  # rad: a 16-bit encoder's step; no robot's sensors tell positions apart that are closer
 SEGMENT = 64  # samples of a spectrum
 TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
 
@@ -90,23 +91,25 @@ def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
     columns = tuple(c for c in logs[0][signal].columns if all(c in log[signal].columns for log in logs))
     size = np.array([sensor([log[signal].column(c) for log in logs]) for c in columns])
     if signal == "quat":  # the rotation vector between two is twice the difference of their vector parts
-        columns, size = named("quat", columns), 2 * size[1:]
+        columns, size = difference_columns("quat", columns), 2 * size[1:]
+    if signal in ("q", "quat"):
+        size = np.maximum(size, RESOLUTION)
     repeated = np.zeros(len(columns))
-    squares, moved = _blocks(logs, signal, columns, again)
+    squares, moved = _differences(logs, signal, columns, again)
     for i in range(len(columns)):
         use = squares[moved[:, i], i] if len(squares) else np.empty(0)
         if len(use) >= ENOUGH:
-            use = np.sort(use)[: max(ENOUGH, int(len(use) * (1 - KNOCKS)))]
+            use = np.sort(use)[: max(ENOUGH, int(len(use) * (1 - RARE)))]
             size[i], repeated[i] = np.sqrt(use.mean() / 2), BLOCK * len(use)  # half is one run's share, half the other's
     return Floor(columns, size, repeated)
 
 
-def _blocks(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Sequence[Repeat]) -> tuple[Array, Array]:
-    """Mean squared difference in each block of repeated motion, and whether the joint was told to move in it.
+def _differences(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Sequence[Repeat]) -> tuple[Array, Array]:
+    """Mean squared difference in each block of repeated motion, and whether the joint was commanded to move in it.
 
     Shape of both: (blocks, columns).
     """
-    told = command_of(logs) or ""
+    signal_sent = command_of(logs) or ""
     squares, moved = [], []
     for r in again:
         one, other = logs[r.first], logs[r.second]
@@ -120,9 +123,9 @@ def _blocks(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Seq
         off = difference(signal, one.at(signal, times), other.at(signal, times + r.lag))
         off = off if signal == "quat" else off[:, [one[signal].columns.index(c) for c in columns]]
         squares.append(np.mean(off.reshape(-1, per, len(columns)) ** 2, axis=1))
-        commands = one.at(told, times).reshape(-1, per, len(one[told].columns))
-        far = np.ptp(commands, axis=1) > STILL * np.maximum(np.ptp(one[told].values, axis=0), 1e-9)
-        names = one[told].columns
+        commands = one.at(signal_sent, times).reshape(-1, per, len(one[signal_sent].columns))
+        far = np.ptp(commands, axis=1) > STILL * np.maximum(np.ptp(one[signal_sent].values, axis=0), 1e-9)
+        names = one[signal_sent].columns
         moved.append(np.stack([far[:, names.index(c)] if c in names else far.any(axis=1) for c in columns], axis=1))
     none = np.zeros((0, len(columns)))
     return (np.concatenate(squares), np.concatenate(moved)) if squares else (none, none.astype(bool))

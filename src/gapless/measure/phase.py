@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
-from gapless.gap.measure import Trace
+from gapless.arrays import Array, Bools
+from gapless.measure.trace import Trace
 
-HIGH = 0.85  # quantile above which speed, load and shocks are high
+HIGH = 0.85  # quantile above which speed, load, shocks and the way from the middle of the range are high
 NEAR = 0.1  # s: around a reversal or a shock
 REST = 0.02  # of the highest speed: a joint that is slower stands
-LATE = 0.7  # of a log
+EARLY, LATE = 0.3, 0.7  # of a log
 FEW = 20  # samples: fewer say nothing
 
 
@@ -24,31 +23,35 @@ def phase_map(traces: Sequence[Trace], prediction: str = "twin") -> dict[str, di
     """
     out: dict[str, dict[str, float | None]] = {}
     for j, joint in enumerate(traces[0].joints):
-        square = np.concatenate([(getattr(t, prediction)[:, j] - t.measured[:, j]) ** 2 for t in traces])
+        square = np.concatenate([t.error(prediction)[:, j] ** 2 for t in traces])
         every = [phases(t, j) for t in traces]
-        there = [p for p in every[0] if all(p in e for e in every)]
-        out[joint] = {p: _times(square, np.concatenate([e[p] for e in every])) for p in there}
+        common = [p for p in every[0] if all(p in e for e in every)]
+        out[joint] = {p: _ratio(square, np.concatenate([e[p] for e in every])) for p in common}
     return out
 
 
-def phases(trace: Trace, joint: int) -> dict[str, NDArray[np.bool_]]:
+def phases(trace: Trace, joint: int) -> dict[str, Bools]:
     """The samples of each phase. Shape of each: (samples,)."""
-    dq, load = trace.dq[:, joint], np.abs(trace.load[:, joint])
-    speed = np.abs(dq)
+    time, dq, load = trace.time, trace.dq[:, joint], np.abs(trace.load[:, joint])
+    speed, away = np.abs(dq), np.abs(trace.measured[:, joint] - np.nanmedian(trace.measured[:, joint]))
     top = float(np.nanmax(speed)) if np.isfinite(speed).any() else 0.0
     direction = np.sign(np.where(speed < REST * top, 0.0, np.nan_to_num(dq)))
     going = np.flatnonzero(direction)
-    turns = trace.time[going[1:]][np.diff(direction[going]) != 0]
-    found = {"reversals": _near(trace.time, turns), "high speed": speed > np.nanquantile(speed, HIGH)}
+    turns = time[going[1:]][np.diff(direction[going]) != 0]
+    out = {"reversals": _near(time, turns), "high speed": _high(speed)}
     if np.isfinite(load).any():
-        found["high load"] = load > np.nanquantile(load, HIGH)
+        out["high load"] = _high(load)
     if np.isfinite(trace.shock).any():
-        hit = trace.shock > np.nanquantile(trace.shock, HIGH)
-        found["contact"] = _near(trace.time, trace.time[hit & ~np.append(False, hit[:-1])])
-    return found | {"late": trace.time > LATE * trace.time[-1]}
+        hit = _high(trace.shock)
+        out["contact"] = _near(time, time[hit & ~np.append(False, hit[:-1])])
+    return out | {"range ends": _high(away), "early": time < EARLY * time[-1], "late": time > LATE * time[-1]}
 
 
-def _near(time: Array, moments: Array) -> NDArray[np.bool_]:
+def _high(values: Array) -> Bools:
+    return np.asarray(values > np.nanquantile(values, HIGH))
+
+
+def _near(time: Array, moments: Array) -> Bools:
     """Samples within `NEAR` of a moment; time rises, moments too."""
     if not len(moments):
         return np.zeros(len(time), dtype=bool)
@@ -57,7 +60,7 @@ def _near(time: Array, moments: Array) -> NDArray[np.bool_]:
     return np.minimum(np.abs(time - moments[after]), np.abs(time - moments[before])) <= NEAR
 
 
-def _times(square: Array, rows: NDArray[np.bool_]) -> float | None:
+def _ratio(square: Array, rows: Bools) -> float | None:
     seen = np.isfinite(square)
     inside, outside = square[rows & seen], square[~rows & seen]
     if len(inside) < FEW or len(outside) < FEW or not outside.mean() > 0:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.logs import UNITS
+from gapless.logs import UNITS, Log
 from gapless.robots import imu_of
-from gapless.rotations import multiply, rotate_back
+from gapless.rotations import multiply
 from gapless.twin import Twin
+from gapless.worlds import BASE_SIGNALS
 
 ORDER = ("q", "dq", "tau", "quat", "gyro", "base_pos", "base_vel")
 """What is compared, where the log has it."""
@@ -24,7 +27,7 @@ def difference(signal: str, ours: Array, theirs: Array) -> Array:
     return np.asarray(2 * off[..., 1:] * np.sign(off[..., :1]))
 
 
-def named(signal: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+def difference_columns(signal: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     """The columns of a signal's differences."""
     return ("x", "y", "z") if signal == "quat" else columns
 
@@ -40,11 +43,8 @@ def units(twin: Twin, signal: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(SLIDES.get(unit, unit) if c in sliding else unit for c in columns)
 
 
-def signals_of(twin: Twin) -> tuple[str, ...]:
-    """What can be compared: signals of the base only where it is free."""
-    return ORDER if imu_of(twin.model) is not None else ORDER[:3]
-
-
-def down(quat: Array) -> Array:
-    """Where gravity points, seen from the base. Shape: (..., 3)."""
-    return np.asarray(rotate_back(quat, np.array([0.0, 0.0, -1.0])))
+def signals_of(twin: Twin, logs: Sequence[Log]) -> tuple[str, ...]:
+    """What can be compared: what all logs have of every joint, and of the base where it is free."""
+    free = imu_of(twin.model) is not None
+    wanted = {s: () if s in BASE_SIGNALS else twin.joints for s in ORDER if free or s not in BASE_SIGNALS}
+    return tuple(s for s, joints in wanted.items() if all(s in log and set(joints) <= set(log[s].columns) for log in logs))

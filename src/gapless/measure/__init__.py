@@ -1,0 +1,63 @@
+"""Measure: what every judgement of a twin stands on, so that "held out", "noise" and "as given" mean one thing everywhere.
+
+`split_logs` gives blocks and halves, `windows` and `runs` predict logs for many vectors at once, `floors` is the noise floor,
+`best_delays` the baseline that needs no model, `traces` and `phase_map` show where errors are, `admit` refuses what cannot be
+compared.
+"""
+
+from gapless.measure.admission import STILL, admit, admit_log, long_enough, moving, one_robot
+from gapless.measure.baselines import best_delays
+from gapless.measure.baselines import commanded as is_commanded
+from gapless.measure.baselines import delayed as delayed_command
+from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
+from gapless.measure.outliers import outlying, soft, usual
+from gapless.measure.phase import phase_map, phases
+from gapless.measure.repeated import Repeat, command_of, from_the_start, repeats
+from gapless.measure.signals import difference, difference_columns, signals_of, units
+from gapless.measure.split import BLOCK, SHORTEST, Split, Stretch, evenly, split_logs
+from gapless.measure.trace import Trace, traces
+from gapless.measure.window import FREE_WINDOW, Windows, holds, mean_by, runs, windows
+
+__all__ = [
+    "BLOCK",
+    "FREE_WINDOW",
+    "RESOLUTION",
+    "SETTLE",
+    "SHORTEST",
+    "STILL",
+    "Floor",
+    "Repeat",
+    "Split",
+    "Stretch",
+    "Trace",
+    "Windows",
+    "admit",
+    "admit_log",
+    "best_delays",
+    "command_of",
+    "delayed_command",
+    "difference",
+    "difference_columns",
+    "evenly",
+    "floors",
+    "from_the_start",
+    "holds",
+    "is_commanded",
+    "long_enough",
+    "mean_by",
+    "moving",
+    "one_robot",
+    "outlying",
+    "phase_map",
+    "phases",
+    "repeats",
+    "runs",
+    "same_drive",
+    "signals_of",
+    "soft",
+    "split_logs",
+    "traces",
+    "units",
+    "usual",
+    "windows",
+]

@@ -1,0 +1,104 @@
+"""Blocks of logs, the half that each is in, and stretches spread over them: what "held out" and "seconds used" mean.
+
+split = split_logs(logs, twin.joints)
+split.first, ~split.first                     # either half, over the blocks of all logs
+split.numbers(0, since)                       # the block that each sample of the first log is in
+split.spread(split.logs, 60.0)                # whole logs, or pieces of 4 s evenly spread over them that last a minute
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapless.arrays import Array, Bools, Ints
+from gapless.logs import Log
+
+BLOCK = 2.0  # s: errors closer in time are not independent of each other
+SHORTEST = 2 * BLOCK  # s of all logs together: one half to fit, the other to test
+MEASURED = 0.1  # share of its samples that a block must have
+PIECE = 2  # blocks of a stretch of a log that is too long to be used whole: one of either half
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Blocks of one log that follow each other; predictions of it start anew from its first sample."""
+
+    log: int
+    first: int
+    """Number of its first block, over all logs."""
+    end: int
+    """Number of the block after its last."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """The blocks of several logs, numbered log after log."""
+
+    begin: Ints
+    """Number of each log's first block, and the number of all blocks. Shape: (logs + 1,)."""
+    length: Array
+    """Of each block [s]. Shape of this and the next two: (blocks,)."""
+    measured: Bools
+    """Whether positions were measured in it."""
+    first: Bools
+    """Whether it is of the first half; all others are the second."""
+
+    def __len__(self) -> int:
+        return int(self.begin[-1])
+
+    @property
+    def logs(self) -> list[Stretch]:
+        """Each log from its first block to its last."""
+        return [Stretch(i, int(a), int(b)) for i, (a, b) in enumerate(zip(self.begin[:-1], self.begin[1:], strict=True))]
+
+    def numbers(self, log: int, since: Array) -> Ints:
+        """The block of each time since a log's first position [s]. Shape: that of `since`."""
+        number = self.begin[log] + ((np.asarray(since) + 1e-9) / BLOCK).astype(np.int64)
+        return np.clip(number, self.begin[log], self.begin[log + 1] - 1)
+
+    def place(self, block: int) -> tuple[int, float]:
+        """The log of a block, and when it begins there [s]."""
+        log = int(np.searchsorted(self.begin, block, side="right")) - 1
+        return log, float(BLOCK * (block - self.begin[log]))
+
+    def blocks(self, stretches: Sequence[Stretch]) -> Bools:
+        """Which blocks some stretches have. Shape: (blocks,)."""
+        out = np.zeros(len(self), dtype=bool)
+        for s in stretches:
+            out[s.first : s.end] = True
+        return out
+
+    def seconds(self, stretches: Sequence[Stretch]) -> float:
+        """How long some stretches last [s]."""
+        return float(self.length[self.blocks(stretches)].sum())
+
+    def spread(self, stretches: Sequence[Stretch], seconds: float) -> list[Stretch]:
+        """All stretches where they last no longer than this; else measured pieces of them, evenly spread."""
+        if self.seconds(stretches) <= seconds + 1e-6:
+            return list(stretches)
+        pieces = [Stretch(s.log, a, min(a + PIECE, s.end)) for s in stretches for a in range(s.first, s.end, PIECE)]
+        pieces = [p for p in pieces if self.measured[p.first : p.end].any()]
+        return [pieces[i] for i in evenly(len(pieces), max(1, round(seconds / (PIECE * BLOCK))))]
+
+
+def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
+    """Cut logs into blocks, of which every other measured one is of the first half, whatever the number of logs."""
+    measured, length = [], []
+    for log in logs:
+        since = log["q"].time - log["q"].time[0]
+        whole = np.isfinite(np.column_stack([log["q"].column(j) for j in joints])).all(axis=1)
+        count = np.bincount(((since + 1e-9) / BLOCK).astype(np.int64), weights=whole)
+        measured.append(count > MEASURED * BLOCK * log.rate("q"))
+        length.append(np.minimum(BLOCK, since[-1] - BLOCK * np.arange(len(count))))
+    begin = np.cumsum([0, *map(len, measured)])
+    flat = np.concatenate(measured)
+    return Split(begin, np.concatenate(length), flat, np.cumsum(flat) % 2 == 1)
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many of `count` places, evenly spread; all if `most` is 0."""
+    few = min(count, most) if most else count
+    return np.linspace(0, count - 1, few).round().astype(int).tolist() if few != 1 else [count // 2]
