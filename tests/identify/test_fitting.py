@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.identify import Fit, fit
+from gapless.identify import Fit, fit, fit_admitted
 from gapless.logs import Log, read
 from gapless.twin import DC, Armature, Friction, Gains, Latency, Motor, Offset, Twin
 from gapless.worlds import StandIn, record
@@ -73,7 +73,7 @@ def test_a_known_parameter_is_not_fitted():
 @needs_data
 def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
     twin = twin_of(pendulum(timestep=0.001), Latency(), Motor(), Friction(full=True), Armature(), Offset(), control_dt=0.002)
-    found = fit(twin, [read(DATA / "simple_pendulum/logs/pd_chatter_measured.csv.gz", mapping="simple_pendulum")])
+    found = fit_admitted(twin, [read(DATA / "simple_pendulum/logs/pd_chatter_measured.csv.gz", mapping="simple_pendulum")])
     assert not found.trusted
     assert "from sample to sample" in " ".join(found.warnings)
 
@@ -99,12 +99,11 @@ def test_go2_in_the_air_on_the_blocks_it_was_not_fitted_to():
 
 def test_a_log_too_short_or_without_commands_is_refused():
     twin = Twin.load("bench", add=[Friction(full=True)])
-    joint, t = twin.joints, np.arange(10) * 0.02
-    with pytest.raises(BadInput, match="too few"):
-        fit(twin, [Log.from_arrays(joint, t, {"q": np.zeros((10, 1)), "q_cmd": np.zeros((10, 1))})])
-    t = np.arange(100) * 0.02
-    with pytest.raises(BadInput, match="no q_cmd"):
-        fit(twin, [Log.from_arrays(joint, t, {"q": np.zeros((100, 1))})])
+    for count, signals, reason in ((10, ("q", "q_cmd"), "too few"), (100, ("q",), "no q_cmd")):
+        t = np.arange(count) * 0.02
+        log = Log.from_arrays(twin.joints, t, dict.fromkeys(signals, np.sin(t)[:, None]))
+        with pytest.raises(BadInput, match=reason):
+            fit_admitted(twin, [log])
 
 
 def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():

@@ -92,8 +92,6 @@ def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
     size = np.array([sensor([log[signal].column(c) for log in logs]) for c in columns])
     if signal == "quat":  # the rotation vector between two is twice the difference of their vector parts
         columns, size = difference_columns("quat", columns), 2 * size[1:]
-    if signal in ("q", "quat"):
-        size = np.maximum(size, RESOLUTION)
     repeated = np.zeros(len(columns))
     squares, moved = _differences(logs, signal, columns, again)
     for i in range(len(columns)):
@@ -101,7 +99,7 @@ def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
         if len(use) >= ENOUGH:
             use = np.sort(use)[: max(ENOUGH, int(len(use) * (1 - RARE)))]
             size[i], repeated[i] = np.sqrt(use.mean() / 2), BLOCK * len(use)  # half is one run's share, half the other's
-    return Floor(columns, size, repeated)
+    return Floor(columns, np.maximum(size, RESOLUTION) if signal in ("q", "quat") else size, repeated)
 
 
 def _differences(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Sequence[Repeat]) -> tuple[Array, Array]:
