@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gapless.learn import enter, plan_run, train
     from gapless.logs import Log, inspect, read, write
     from gapless.policy import load_policy
+    from gapless.results import load
     from gapless.robots import load_robot
     from gapless.twin import Twin, as_given, load_belief
     from gapless.worlds import Worlds, replay_logs
@@ -44,6 +45,7 @@ __all__ = [
     "excite",
     "fit",
     "inspect",
+    "load",
     "load_belief",
     "load_policy",
     "load_robot",
@@ -60,6 +62,7 @@ _HOMES = {
     "learn": ("enter", "plan_run", "train"),
     "logs": ("Log", "inspect", "read", "write"),
     "policy": ("load_policy",),
+    "results": ("load",),
     "robots": ("load_robot",),
     "twin": ("Twin", "as_given", "load_belief"),
     "worlds": ("Worlds", "replay_logs"),

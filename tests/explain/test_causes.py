@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.explain import Explanation, explain
+from gapless.explain.causes import Explanation, explain
 from gapless.logs import Log
 from gapless.twin import Flex, Friction, Twin
 from gapless.worlds import StandIn, record

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gapless.explain import Cause, Diagnosis, Explanation, Remainder
-from gapless.explain.causes import Number
+from gapless.explain import Diagnosis
+from gapless.explain.causes import Cause, Explanation, Number
+from gapless.explain.remainder import Remainder
 from gapless.gap import experiment, measure
 from gapless.measure import Trace
 from gapless.twin import Origin, Twin

@@ -7,17 +7,13 @@ Every mechanism of the twin competes, each at the size of a real mismatch while 
 """
 
 from gapless.explain.calibrate import noise as noise_of
-from gapless.explain.causes import Cause, Explanation, explain
+from gapless.explain.causes import explain
 from gapless.explain.diagnosis import Diagnosis, diagnose, read_losses
 from gapless.explain.physics import physics
-from gapless.explain.remainder import Remainder
 from gapless.explain.shares import shapley
 
 __all__ = [
-    "Cause",
     "Diagnosis",
-    "Explanation",
-    "Remainder",
     "diagnose",
     "explain",
     "noise_of",

@@ -85,7 +85,7 @@ class Errors:
 class Gap(Result):
     """What is left between a twin and its logs."""
 
-    NAME: ClassVar[str] = "gap"
+    NAME: ClassVar[str] = "errors"
 
     robot: str
     joints: tuple[str, ...]

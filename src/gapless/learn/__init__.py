@@ -11,8 +11,7 @@ from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard
 from gapless.learn.dashboard import line as dashboard_line
 from gapless.learn.environment import Environment
-from gapless.learn.ground import on_terrain
-from gapless.learn.judge import Entrant, enter
+from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror
 from gapless.learn.plan import plan_run
 from gapless.learn.presets import box_belief, draw_from
@@ -24,7 +23,6 @@ from gapless.learn.tasks import task_of
 __all__ = [
     "COURSE_DRAWS",
     "CourseResult",
-    "Entrant",
     "Environment",
     "Episode",
     "GymEnvironment",
@@ -42,7 +40,6 @@ __all__ = [
     "enter",
     "joint_terms",
     "load_run",
-    "on_terrain",
     "plan_run",
     "ppo_settings",
     "run_course",

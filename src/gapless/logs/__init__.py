@@ -24,7 +24,6 @@ __all__ = [
     "UNITS",
     "Inspection",
     "Log",
-    "Mapping",
     "Provenance",
     "Signal",
     "clock_findings",

@@ -1,7 +1,7 @@
 """Reports: what a person would rather look at than read, on one page or in a terminal; and what every result can do."""
 
 from gapless.report.overlay import Curves, names_of, overlays, rms, stretches
-from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line, write
+from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line
 from gapless.report.result import Result, in_terminal, notes
 from gapless.report.words import known, literal, percent, short, shown, size
 
@@ -31,5 +31,4 @@ __all__ = [
     "shown",
     "size",
     "stretches",
-    "write",
 ]

@@ -1,0 +1,25 @@
+"""Load any saved result from its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gapless.errors import BadInput
+from gapless.explain import Diagnosis
+from gapless.gap import Experiment
+from gapless.identify import Fit
+from gapless.learn import CourseResult
+from gapless.logs import Inspection
+from gapless.report import Result
+from gapless.worlds import Replays
+
+KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Inspection, Replays, CourseResult)
+
+
+def load(folder: str | os.PathLike[str]) -> Result:
+    """What a fit, a diagnosis, an experiment, an inspection, replays or a course saved; the folder may come from anywhere."""
+    for kind in KINDS:
+        if (Path(folder) / f"{kind.NAME}.json").is_file():
+            return kind.load(folder)
+    raise BadInput(f"{folder}: no saved result in it, which would be {', '.join(f'{k.NAME}.json' for k in KINDS)}")
