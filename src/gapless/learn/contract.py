@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import numpy as np
 
-import gapless
 from gapless.errors import BadInput
 from gapless.learn.task import Task
 from gapless.policy import (
@@ -79,7 +80,7 @@ def build_contract(twin: Twin, task: Task) -> Contract:
         action=Action(KINDS[signal], twin.joints, scale, offset, reference=task.episode.reference),
         observation=Observation(tuple(task.terms(twin))),
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
-        source=Source("gapless", gapless.__version__),
+        source=Source("gapless", metadata.version("gapless")),
         robot=RobotIdentity(twin.name, mass=twin.robot.mass),
         conventions=Conventions(imu_frame=imu.frame if imu else None),
         normalizer="baked",

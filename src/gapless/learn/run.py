@@ -8,12 +8,12 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import gapless
 from gapless import files as disk
 from gapless.checks import check_fields, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
@@ -95,7 +95,7 @@ class Run:
         if self.belief and Path(self.belief).resolve() != (folder / BELIEF).resolve():
             with disk.atomic(folder / BELIEF) as part:
                 part.write_bytes(Path(self.belief).read_bytes())
-        header = {"format": FORMAT, "version": gapless.__version__}
+        header = {"format": FORMAT, "version": metadata.version("gapless")}
         write_json(folder / "run.json", {**header, **dataclasses.asdict(self), "sha256": self.hashes()})
 
 
@@ -106,8 +106,10 @@ def load_run(folder: Path) -> Run:
     if table.pop("format", None) != FORMAT:
         raise BadInput(f"{path}: not a training run of this version ({FORMAT}); start it anew in another folder")
     version = table.pop("version", None)
-    if version != gapless.__version__:
-        raise BadInput(f"{path}: written by gapless {version}, and this is {gapless.__version__}; start anew in another folder")
+    if version != metadata.version("gapless"):
+        raise BadInput(
+            f"{path}: written by gapless {version}, and this is {metadata.version('gapless')}; start anew in another folder"
+        )
     table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
     try:
         missing = [f.name for f in dataclasses.fields(PPOSettings) if f.name not in mapping(table.get("settings"), "settings")]
