@@ -99,11 +99,11 @@ def test_bad_input_is_one_sentence_and_exit_2(folder, capsys, tmp_path):
     cases = [
         (["bench"], "name at least one log"),
         (["benc", log], "unknown robot"),
-        (["bench", str(tmp_path / "short.npz")], "too short to hold a part out"),
+        (["bench", str(tmp_path / "short.npz")], "only 2.0 s of usable data"),
         (["bench", str(tmp_path / "still.npz")], "no joint moves"),
         (["bench", str(tmp_path / "no_q.npz")], "no joint positions"),
         (["bench", log, str(tmp_path / "other.npz")], "are of different robots"),
-        (["arm", log], "is not in the log"),
+        (["arm", log], "no q of shoulder_pan"),
         (["quadruped", log], "no orientation (signal quat)"),
         (["bench", log, "--task", str(tmp_path / "none.json")], "none.json"),
         (["bench", log, "--task", str(tmp_path / "list.json")], "expected a JSON table"),
