@@ -8,6 +8,7 @@ import ast
 import json
 import sys
 from dataclasses import dataclass, field, make_dataclass
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import mujoco
@@ -15,11 +16,12 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import FRAMEWORKS, Friction, Gaussian, Twin, isaaclab, mjlab, playground
+from gapless.twin import FRAMEWORKS, Friction, Gaussian, Twin, export_settings
 from gapless.twin import read_settings as read
 from gapless.twin import save_belief as save
 
 CLOSE = {"rel": 1e-5}  # six digits are printed
+mjlab, isaaclab, playground = (partial(export_settings, name) for name in ("mjlab", "isaaclab", "playground"))
 
 
 def fitted(folder, twin: Twin, change: dict[str, float], spread: float | dict[str, float] = 0.1, **more) -> dict:
@@ -332,7 +334,9 @@ def test_the_text_is_python_whatever_the_names_are(framework, tmp_path):
     twin = Twin.build(spec, Twin.load("arm").mechanisms, 0.02)
     fitted(tmp_path, twin, {f"gains.kp/{EVIL}": 12.0}, robot_note=EVIL)
     model, belief, summary = read(tmp_path)
-    text = FRAMEWORKS[framework](model, belief, summary | {"robot": EVIL, "logs": [EVIL], "trusted": False, "warnings": [EVIL]})
+    text = export_settings(
+        framework, model, belief, summary | {"robot": EVIL, "logs": [EVIL], "trusted": False, "warnings": [EVIL]}
+    )
     tree = ast.parse(text)
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert "os" not in imported
@@ -343,7 +347,7 @@ def test_the_text_is_python_whatever_the_names_are(framework, tmp_path):
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_head_says_what_the_framework_cannot_express_and_which_version_is_meant(framework, tmp_path):
     arm(tmp_path, errors={"heldout": {"command": 0.1, "delay": None, "nominal": 0.02, "fit": 0.002}})
-    head = FRAMEWORKS[framework](*read(tmp_path)).split("import math")[0]
+    head = export_settings(framework, *read(tmp_path)).split("import math")[0]
     assert "Stribeck" in head
     assert "friction.stribeck (6 fitted)" in " ".join(head.replace("#", " ").split())
     assert {"mjlab": "1.6", "isaaclab": "2.3.2", "playground": "0.2.0"}[framework] in head

@@ -22,13 +22,9 @@ def export(
     """
     import sys
 
-    from gapless.errors import unknown
-    from gapless.twin import FRAMEWORKS
-    from gapless.twin import read_settings as read
+    from gapless.twin import export_settings, read_settings
 
-    if to not in FRAMEWORKS:
-        raise unknown("framework", to, FRAMEWORKS)
-    model, belief, summary = read(folder)
-    print(FRAMEWORKS[to](model, belief, summary), end="")
+    model, belief, summary = read_settings(folder)
+    print(export_settings(to, model, belief, summary), end="")
     if summary.get("trusted") is False:
         print("gapless: this fit says of itself that it should not be used", file=sys.stderr)

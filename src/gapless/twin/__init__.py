@@ -8,7 +8,8 @@ from gapless.twin import callback, quantities
 from gapless.twin.belief import Belief, Box, Gaussian, Particles, Point, within_tolerance
 from gapless.twin.belief import load as load_belief
 from gapless.twin.belief import save as save_belief
-from gapless.twin.export import FRAMEWORKS, isaaclab, mjlab, playground
+from gapless.twin.export import FRAMEWORKS
+from gapless.twin.export import export as export_settings
 from gapless.twin.export import read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState
@@ -74,14 +75,12 @@ __all__ = [
     "as_given",
     "callback",
     "defaults",
-    "isaaclab",
+    "export_settings",
     "known_values",
     "load_belief",
     "load_recipe",
     "mean_values",
-    "mjlab",
     "origin_of",
-    "playground",
     "quantities",
     "read_settings",
     "recipe_of",

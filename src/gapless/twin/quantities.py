@@ -58,5 +58,10 @@ def ranges(preset: str) -> dict[str, tuple[str, float, float]]:
     return {q.name: q.ranges[preset] for q in _ALL.values() if preset in q.ranges}
 
 
+def exported() -> dict[str, str]:
+    """What a training framework's drive has (kp, dry ...) to the quantity that is it."""
+    return {q.exported: q.name for q in _ALL.values() if q.exported}
+
+
 def _grouped(pairs: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(name for k, name in pairs if k == key) for key, _ in pairs}

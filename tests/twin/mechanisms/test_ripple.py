@@ -8,7 +8,7 @@ from gapless.errors import BadInput
 from gapless.explain import explain
 from gapless.learn.presets import draw_from
 from gapless.logs import Log
-from gapless.twin import Friction, Gaussian, Point, Twin, load_recipe, recipe_of, save_belief
+from gapless.twin import Friction, Gaussian, Point, Twin, export_settings, load_recipe, recipe_of, save_belief
 from gapless.twin.mechanisms.ripple import Ripple
 from gapless.worlds import StandIn, record
 from gapless.worlds import StandInSpec as Spec
@@ -60,8 +60,6 @@ def test_saved_it_is_said_to_be_missing_and_the_recipe_makes_it_again(tmp_path):
 
 
 def test_wide_draws_it_and_exports_say_that_they_lack_it():
-    from gapless.twin.export import mjlab
-
     twin = Twin.load("bench", add=[Ripple({"servo": 20.0})])
     drawn = draw_from("wide", twin)
     assert drawn is not None and {"ripple.sine/servo", "ripple.cosine/servo"} <= set(drawn.space.names)
@@ -69,4 +67,4 @@ def test_wide_draws_it_and_exports_say_that_they_lack_it():
     belief = Gaussian(space, np.zeros(len(space)), 0.01 * np.eye(len(space)))
     entry = {"value": 0.0, "low": -0.1, "high": 0.1}
     entries = {p.name: entry | {"value": p.nominal, "low": p.nominal - 0.1, "high": p.nominal + 0.1} for p in space.parameters}
-    assert "ripple.sine" in mjlab(twin.model, belief, {"parameters": entries})
+    assert "ripple.sine" in export_settings("mjlab", twin.model, belief, {"parameters": entries})
