@@ -96,7 +96,7 @@ def test_a_urdf_says_what_it_left_open(tmp_path):
     assert "'arm' has no inertia: inferred" in text
     assert "'tool' has no inertia: taken as massless" in text
     assert "'shoulder' has no limits" in text
-    assert "no actuators: joints are passive until gains are given" in text
+    assert "no actuators: joints are passive unless gains are given" in text
     assert "fixed to the world" in text
     assert robot.joints == ()
     assert robot.mass == pytest.approx(1000 * 0.1 * 0.1 * 0.4)  # water, as the warning says
@@ -105,8 +105,8 @@ def test_a_urdf_says_what_it_left_open(tmp_path):
 def test_an_mjcf_says_what_it_left_open(tmp_path):
     robot = load_robot(write(tmp_path, "cart.xml", MJCF))
     text = "\n".join(robot.warnings)
-    assert "joint without a name: called 'cart_joint'" in text
-    assert "actuator without a name: called 'hinge'" in text
+    assert "joint without a name: it is called 'cart_joint'" in text
+    assert "actuator without a name: it is called 'hinge'" in text
     assert "'jet' drives a site" in text
     assert "'cart_joint' has no limits" in text and "'hinge' has no limits" not in text
     assert "control_dt" in text

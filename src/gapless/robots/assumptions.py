@@ -1,4 +1,4 @@
-"""What a robot file leaves open: a sentence for each thing that had to be assumed."""
+"""What a robot file leaves open: a sentence for each assumption."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _TRANSMISSIONS = {
 
 
 def name_unnamed(spec: mujoco.MjSpec) -> Iterator[str]:
-    """Give every body, joint, geom and actuator a name; a joint or actuator that had none gets a sentence."""
+    """Name every body, joint, geom and actuator; a sentence for each joint and actuator without a name."""
     for kind, elements in (
         ("body", spec.bodies),
         ("joint", spec.joints),
@@ -31,7 +31,7 @@ def name_unnamed(spec: mujoco.MjSpec) -> Iterator[str]:
             element.name = next(n for n in _candidates(stem or kind) if n not in taken)
             taken.add(element.name)
             if kind in ("joint", "actuator"):
-                yield f"{kind} without a name: called {element.name!r}"
+                yield f"{kind} without a name: it is called {element.name!r}"
 
 
 def _candidates(stem: str) -> Iterator[str]:
@@ -43,7 +43,7 @@ def _candidates(stem: str) -> Iterator[str]:
 
 
 def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
-    """What a URDF leaves to the program that reads it; to be asked before compiling, which merges fixed links."""
+    """What a URDF leaves to the program that reads it; to be called before compiling, which merges fixed links."""
     for body in spec.bodies[1:]:
         if not body.explicitinertial:
             guess = "inferred from its geometry at 1000 kg/m3" if body.geoms else "taken as massless"
@@ -53,20 +53,20 @@ def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
 
 
 def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
-    """What the named, compiled model takes for granted."""
+    """Assumptions of the named, compiled model."""
     meant = {joint.name for joint in spec.joints if joint.limited == mujoco.mjtLimited.mjLIMITED_FALSE}
     for joint in range(model.njnt):
         name = model.joint(joint).name
         if model.jnt_type[joint] in ONE_AXIS and not model.jnt_limited[joint] and name not in meant:
-            yield f'joint {name!r} has no limits: it may turn without end (limited="false" would say that it is meant)'
+            yield f'joint {name!r} has no limits: it can turn without limit (if that is intended, write limited="false")'
     for body in range(1, model.nbody):
         if model.body_jntnum[body] and model.body_mass[body] == 0:
-            yield f"body {model.body(body).name!r} moves without a mass of its own: bodies fixed to it give it one"
+            yield f"body {model.body(body).name!r} moves but has no mass of its own, only that of bodies fixed to it"
     for actuator in range(model.nactuator):
         target = _TRANSMISSIONS.get(int(model.actuator_trntype[actuator]))
         if target:
-            yield f"actuator {model.actuator(actuator).name!r} drives {target}: it is not among the joints"
+            yield f"actuator {model.actuator(actuator).name!r} drives {target}, not a joint: it is ignored"
     if not model.nactuator:
-        yield "no actuators: joints are passive until gains are given"
+        yield "no actuators: joints are passive unless gains are given"
     if not has_control_dt(model):
         yield f"no numeric control_dt: commands every {DEFAULT_CONTROL_DT} s, rounded to whole physics steps"

@@ -33,16 +33,16 @@ class Legs:
     names: tuple[str, ...]
     """Bodies of the feet."""
     start: NDArray[np.int64]
-    """First row of each foot's chain below, and the end of the last. Shape: (feet + 1,)."""
+    """First row of each foot's chain in the arrays below, and the end of the last. Shape: (feet + 1,)."""
     place: Array
-    """Of each link in its parent: position and orientation (w first). Shape: (rows, 7)."""
+    """Position and orientation (w first) of each link in its parent. Shape: (rows, 7)."""
     joint: Array
     """Axis and anchor of each link's joint, and its angle at qpos0; a row without a joint has a zero axis. Shape: (rows, 7)."""
     column: NDArray[np.int64]
-    """Of each row's joint in the joint signals, -1 for none. Shape: (rows,)."""
+    """Column of each row's joint in the joint signals, -1 for none. Shape: (rows,)."""
     hinge: NDArray[np.bool_]
     centre: Array
-    """Of each foot in its link. Shape: (feet, 3)."""
+    """Middle of each foot in its link. Shape: (feet, 3)."""
     points: Array
     """Points of each foot that touch the ground, in its link, and their radius. Shape: (feet, points, 4)."""
     home: Array
@@ -52,7 +52,7 @@ class Legs:
         return len(self.names)
 
     def feet(self, q: Array, dq: Array, quat: Array) -> tuple[Array, Array, Array]:
-        """Feet in the base's frame, their velocity in it, and how high their lowest points are above the base's origin.
+        """Positions and velocities of feet in the base's frame, and heights of their lowest points above the base's origin.
 
         Shapes: (n, feet, 3), (n, feet, 3), (n, feet).
         """
@@ -73,7 +73,7 @@ class Legs:
         return position[0], height[0]
 
     def velocity(self, q: Array, dq: Array, quat: Array, gyro: Array) -> Array:
-        """Velocity of the base in its own frame, as if the lowest feet stood still. Shape: (n, 3)."""
+        """Velocity of the base in its own frame, assuming that the lowest feet do not move. Shape: (n, 3)."""
         position, velocity, height = self.feet(q, dq, quat)
         weight = np.exp(-(height - height.min(axis=1, keepdims=True)) / STANCE)
         weight /= weight.sum(axis=1, keepdims=True)
@@ -85,12 +85,12 @@ def legs_of(robot: RobotModel) -> Legs:
     """The legs of a floating robot; bad input if it has none."""
     legs = find_legs(robot)
     if legs is None:
-        raise BadInput(f"{robot.name} has no feet: this task needs a floating robot that stands on the last links of its legs")
+        raise BadInput(f"{robot.name} has no feet: a floating robot that stands on the last links of its legs is needed")
     return legs
 
 
 def find_legs(robot: RobotModel) -> Legs | None:
-    """The legs of a robot, or None. What turns without end about its own middle is a wheel and no leg."""
+    """The legs of a robot, or None. A foot that turns without limit about its own middle is a wheel, not a leg."""
     model = robot.model
     feet = [int(model.geom(name).id) for name in robot.feet]
     bodies = [b for b in sorted({int(model.geom_bodyid[g]) for g in feet}) if _is_leg(model, b)]
@@ -153,12 +153,11 @@ def _chains(robot: RobotModel, base: int, bodies: list[int], centres: list[Array
     rows: list[tuple[Array, Array, int, bool]] = []
     start = [0]
     for body in bodies:
-        chain, at = [], body
-        while at != base:
-            chain.append(at)
-            at = int(model.body_parentid[at])
-        for link in reversed(chain):
-            rows += _rows(model, link, driven)
+        chain, link = [], body
+        while link != base:
+            chain.append(link)
+            link = int(model.body_parentid[link])
+        rows += [row for link in reversed(chain) for row in _rows(model, link, driven)]
         start.append(len(rows))
     most = max(map(len, touch))
     place, joint, column, hinge = (np.array(x) for x in zip(*rows, strict=True))
@@ -178,7 +177,7 @@ def _chains(robot: RobotModel, base: int, bodies: list[int], centres: list[Array
 
 
 def _is_leg(model: mujoco.MjModel, body: int) -> bool:
-    """Whether a body on the ground is the end of a leg: it does not turn without end about its own middle, or by itself."""
+    """Whether a body on the ground ends a leg: it is neither a wheel nor a caster."""
     joints = range(int(model.body_jntadr[body]), int(model.body_jntadr[body] + model.body_jntnum[body]))
     geoms = [
         g for g in range(model.ngeom) if model.geom_bodyid[g] == body and model.geom_contype[g] + model.geom_conaffinity[g]
@@ -190,7 +189,7 @@ def _is_leg(model: mujoco.MjModel, body: int) -> bool:
 
 
 def _turns_on_the_spot(model: mujoco.MjModel, geom: int, joint: int) -> bool:
-    """Whether a geom may look the same however its joint turns: its middle is on the axis, and it is no box or bar across."""
+    """Whether a geom looks the same however its joint turns: its middle is on the axis, and it is no box or bar across it."""
     kind, axis, size = int(model.geom_type[geom]), model.jnt_axis[joint], model.geom_rbound[geom]
     if np.linalg.norm(np.cross(model.geom_pos[geom] - model.jnt_pos[joint], axis)) > 0.2 * size:
         return False
@@ -200,7 +199,7 @@ def _turns_on_the_spot(model: mujoco.MjModel, geom: int, joint: int) -> bool:
 
 
 def _rows(model: mujoco.MjModel, link: int, driven: dict[int, int]) -> list[tuple[Array, Array, int, bool]]:
-    """A link's joints, one a row; those after the first sit in the same place."""
+    """A link's joints, one a row; those after the first are not displaced."""
     place = np.concatenate([model.body_pos[link], model.body_quat[link]])
     stay = np.array([0.0, 0, 0, 1, 0, 0, 0])
     first, count = int(model.body_jntadr[link]), int(model.body_jntnum[link])
@@ -286,8 +285,8 @@ def _walk(start, place, joint, column, hinge, centre, points, q, dq, up, positio
             for k in range(points.shape[1]):
                 z = -points[f, k, 3]
                 for a in range(3):
-                    at = p[a] + r[a, 0] * points[f, k, 0] + r[a, 1] * points[f, k, 1] + r[a, 2] * points[f, k, 2]
-                    z += up[i, a] * at
+                    place_a = p[a] + r[a, 0] * points[f, k, 0] + r[a, 1] * points[f, k, 1] + r[a, 2] * points[f, k, 2]
+                    z += up[i, a] * place_a
                 low = min(low, z)
             height[i, f] = low
 

@@ -14,7 +14,7 @@ BUILT_IN = ("bench", "arm", "rover", "quadruped", "biped")
 """The robots that come with Gapless, simplest first."""
 
 MAX_BYTES = 64 * 2**20
-"""Largest model file that is read; a robot description with its meshes beside it is far below [bytes]."""
+"""Largest model file that is read; robot descriptions are far smaller, as meshes are files of their own [bytes]."""
 
 
 def load_robot(source: str | os.PathLike[str]) -> RobotModel:
@@ -44,12 +44,12 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
 
 
 def _read(name: str, source: str, path: Path) -> RobotModel:
-    """Parse and compile one file, with every complaint as a sentence that names it."""
+    """Parse and compile one file; every error names it."""
     if not path.is_file():
         raise BadInput(f"no robot file {str(path)!r}: give an MJCF or URDF file, or one of {', '.join(BUILT_IN)}")
     if path.stat().st_size > MAX_BYTES:
         raise BadInput(
-            f"{path} has {path.stat().st_size / 2**20:.0f} MB, more than the {MAX_BYTES // 2**20} MB of a robot file"
+            f"{path} has {path.stat().st_size / 2**20:.0f} MB; robot files of at most {MAX_BYTES // 2**20} MB are read"
         )
     try:
         spec = mujoco.MjSpec.from_file(str(path))
@@ -57,7 +57,7 @@ def _read(name: str, source: str, path: Path) -> RobotModel:
         model = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         complaint = " ".join(str(error).removeprefix("Error: ").split())
-        raise BadInput(f"{path} is not a model that MuJoCo can use: {complaint}") from None
+        raise BadInput(f"{path} cannot be used by MuJoCo: {complaint}") from None
     if not 0 < model.opt.timestep < 1:
         raise BadInput(f"{path} has a timestep of {model.opt.timestep} s; expected more than 0 and less than 1 s")
     if has_control_dt(model) and not 0 < model.numeric("control_dt").data[0] < 10:
@@ -66,7 +66,7 @@ def _read(name: str, source: str, path: Path) -> RobotModel:
 
 
 def _menagerie(name: str) -> Path:
-    """The scene of a Menagerie robot; downloads it on first use, or reads it under MENAGERIE_ROOT."""
+    """The scene of a Menagerie robot, downloaded on first use or read under MENAGERIE_ROOT."""
     try:
         import mujoco_menagerie
     except ImportError:
@@ -76,4 +76,4 @@ def _menagerie(name: str) -> Path:
     try:
         return Path(mujoco_menagerie.get(name).xml())
     except (mujoco_menagerie.MenagerieError, OSError) as error:
-        raise BadInput(f"menagerie:{name} is not here: {error}; offline, set MENAGERIE_ROOT to a copy of it") from None
+        raise BadInput(f"menagerie:{name} is not available: {error}; offline, set MENAGERIE_ROOT to a copy") from None

@@ -1,4 +1,4 @@
-"""A robot's model: the MuJoCo model, and what the rest of Gapless needs to know of it by name."""
+"""A robot's model: the MuJoCo model and what the rest of Gapless needs to know about it, by name."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,7 +47,7 @@ class RobotModel:
     spec: mujoco.MjSpec
     model: mujoco.MjModel
     warnings: tuple[str, ...]
-    """A sentence for each thing that the file left open and that had to be assumed."""
+    """A sentence for each thing that the file leaves open and that had to be assumed."""
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class RobotModel:
 
     @cached_property
     def feet(self) -> tuple[str, ...]:
-        """Geoms a free robot stands on: they can touch the floor, end a chain, and are lowest in the home pose."""
+        """Geoms that a floating robot stands on: they can touch the floor, end a chain, and are lowest in the home pose."""
         return tuple(self.model.geom(geom).name for geom in _feet(self.model)) if self.floating else ()
 
     @cached_property
