@@ -15,9 +15,9 @@ from gapless.errors import BadInput
 BLOCK = 1 << 18
 """Bytes read at a time."""
 FREE_EXPANSION = 4 << 20
-"""A compressed file may always unpack to this many bytes ..."""
+"""Bytes that a compressed file may always unpack to ..."""
 MAX_EXPANSION = 32
-"""... and to this many times its size. Logs reach 5 to 20; a bomb reaches 1,000."""
+"""... and otherwise this many times its size. Logs reach 5 to 20, a bomb 1,000."""
 
 
 def regular(path: Path) -> Path:
@@ -63,7 +63,7 @@ def blocks(path: Path, length: int = BLOCK) -> Iterator[bytes]:
                     if total > limit:
                         raise BadInput(
                             f"{path}: unpacks to more than {limit} bytes, {MAX_EXPANSION} times its size; "
-                            "unpack it yourself if you trust it"
+                            "if you trust it, unpack it first"
                         )
                     yield block
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -100,7 +100,7 @@ def check_zip(path: Path) -> zipfile.ZipFile:
 
 
 def require_memory(path: Path, needed: int) -> None:
-    """Refuse a log that does not fit into memory, with its size."""
+    """Raise where a log does not fit into memory, with its size."""
     free = available_memory()
     if needed > free:
         raise BadInput(

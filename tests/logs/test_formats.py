@@ -55,7 +55,7 @@ def test_lerobot_episodes_are_logs(tmp_path: Path) -> None:
     log = read(tmp_path / "ds#2")
     assert log.joints == samples.JOINTS and log["q"].values == pytest.approx(samples.Q, abs=1e-6)
     assert log["q_cmd"].values == pytest.approx(samples.Q_CMD, abs=1e-6)
-    assert "does not say the unit" in " ".join(log.provenance.notes)
+    assert "does not state the unit" in " ".join(log.provenance.notes)
     with pytest.raises(BadInput, match="no episode 7, only 0 to 2"):
         read(tmp_path / "ds#7")
 
@@ -75,8 +75,8 @@ def test_csv_units_signs_and_text_columns(tmp_path: Path) -> None:
     log = read(tmp_path / "run.csv")
     assert log["q"].column("hip") == pytest.approx(np.radians(samples.Q[:, 0]))
     assert np.array_equal(log["q"].column("knee"), -samples.Q[:, 1])
-    assert "q (hip): turned from deg into rad" in log.provenance.notes
-    assert "run.csv: columns that no signal takes: phase" in log.provenance.notes
+    assert "q (hip): converted from deg to rad" in log.provenance.notes
+    assert "run.csv: ignored columns: phase" in log.provenance.notes
 
 
 def test_csv_of_other_habits(tmp_path: Path) -> None:

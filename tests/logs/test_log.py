@@ -52,7 +52,7 @@ def test_renaming_reaches_every_signal_but_not_the_axes(small: Log) -> None:
     assert renamed["gyro"].columns == ("x", "y", "z")
     with pytest.raises(BadInput, match="unknown joint 'toe'"):
         small.rename({"toe": "hip"})
-    with pytest.raises(BadInput, match="called the same"):
+    with pytest.raises(BadInput, match="have the same name"):
         small.rename({"hip": "knee"})
 
 

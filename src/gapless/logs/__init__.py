@@ -1,7 +1,7 @@
-"""Logs: what a robot was told and what it measured, brought in from any of the field's formats without lies.
+"""Logs: what a robot was commanded and what it measured, read from any of the field's formats.
 
 log = read("recording.mcap")                        # the format is recognised
-log = read("motions/chirp_sweep", mapping="so101")  # what a file cannot say, a mapping states
+log = read("motions/chirp_sweep", mapping="so101")  # a mapping states what a file does not
 log["q"].values, log["q"].time                      # (samples, joints) in rad, (samples,) in s
 write(log, "recording.npz")
 """
@@ -55,7 +55,7 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
     except MemoryError:
-        raise BadInput(f"{path}: {path.stat().st_size} bytes, which do not fit into memory") from None
+        raise BadInput(f"{path}: its {path.stat().st_size} bytes do not fit into memory") from None
     return log
 
 
@@ -79,17 +79,16 @@ def write(log: Log, path: str | Path) -> None:
     path = Path(path)
     target = next((f for f in _formats() if hasattr(f, "write") and f"{f.__name__.split('.')[-1]}" == path.suffix[1:]), None)
     if target is None:
-        raise BadInput(f"{path}: a log is written as .npz, .mcap or .csv, not as {path.suffix or 'a file without ending'}")
+        raise BadInput(f"{path}: a log is written as .npz, .mcap or .csv, not as {path.suffix or 'a file without a suffix'}")
     target.write(log, path)
 
 
 def find(path: str | Path) -> list[Path]:
     """The path itself if it is a log; else every log in that folder, in order of name."""
     path = Path(path)
-    if not path.is_dir() or any(f.can_read(path) for f in _formats()):
+    if not path.is_dir() or _is_log(path):
         return [path]
-    found = [log for child in sorted(path.iterdir()) if child.is_dir() or _is_log(child) for log in find(child)]
-    return found
+    return [log for child in sorted(path.iterdir()) if child.is_dir() or _is_log(child) for log in find(child)]
 
 
 def _is_log(path: Path) -> bool:

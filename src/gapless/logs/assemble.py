@@ -1,4 +1,4 @@
-"""A log out of the arrays of a file: units turned, joints named, places of bad values told."""
+"""A log from the arrays of a file: units converted, joints named, bad values located."""
 
 from collections.abc import Mapping as Table
 from pathlib import Path
@@ -19,7 +19,7 @@ def assemble(
     place: str = "sample",
     first: int = 0,
 ) -> tuple[list[Signal], list[str]]:
-    """Signals, and notes on what was converted, out of the arrays of one file.
+    """Signals, and notes on what was converted, from the arrays of one file.
 
     raw: by source column, (n,) or (n, k), and the time columns. `place` and `first` number the samples in errors.
     """
@@ -34,7 +34,7 @@ def assemble(
             raise BadInput(f"{path}: {place} {first + bad[0]}: time {source!r} is {clock[bad[0]]}, not a number of seconds")
         clocks[source] = clock if factor == 1.0 else clock * factor
     time, host = clocks[file.time], clocks.get(file.host_time)
-    notes = [f"time: turned from {file.time_unit} into s"] if factor != 1.0 else []
+    notes = [f"time: converted from {file.time_unit} to s"] if factor != 1.0 else []
     signals = []
     for name in dict.fromkeys(c.signal for c in file.columns):
         parts: list[np.ndarray] = []
@@ -64,12 +64,12 @@ def assemble(
 
 
 def finish(path: Path, format: str, signals: list[Signal], notes: list[str], mapping: Mapping, files: list[Path]) -> Log:
-    """The log: conversions by signal and joint, model names, constants and provenance added."""
+    """The log, with conversions by signal and joint, names of the model's joints, constants and provenance."""
     joints = tuple(dict.fromkeys(c for s in signals if s.name not in AXES for c in s.columns))
     made = {}
     for signal in signals:
         if signal.name in made:
-            raise BadInput(f"{path}: signal {signal.name} comes from two places")
+            raise BadInput(f"{path}: signal {signal.name} is given twice")
         made[signal.name] = signal
     for key, conversion in mapping.convert.items():
         name, _, joint = key.partition("/")

@@ -1,4 +1,4 @@
-"""Log: what a robot was told and what it measured, by named signal, each on its own clock."""
+"""Log: commands and measurements of a robot by named signal, each on its own clock."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ AXES = {
 """The signals of the base and their columns; all other signals have one column a joint."""
 
 HELD = ("q_cmd", "dq_cmd", "tau_cmd", "tau_ff", "kp", "kd", "enabled")
-"""What a drive holds until the next message; everything else varies in between."""
+"""Signals that hold their value until the next message; all others vary in between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Signal:
 
     name: str
     time: np.ndarray
-    """Device clock in s. Shape: (n,). Not necessarily in order: `gapless inspect` says so if it is not."""
+    """Device clock in s. Shape: (n,). It may be out of order, which `gapless inspect` reports."""
     values: np.ndarray
     """Shape: (n, number of columns), in the unit of UNITS."""
     columns: tuple[str, ...]
@@ -95,7 +95,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a log came from, and every conversion that was made on the way in."""
+    """Where a log came from, and every conversion that was made while reading it."""
 
     source: str = ""
     sha256: str = ""
@@ -105,7 +105,7 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Named signals, the joints they speak of, where they came from, and constants (`meta`: gains, supply, known mass)."""
+    """Named signals, their joints, where they came from, and constants (`meta`: gains, supply, known mass)."""
 
     signals: Mapping[str, Signal]
     joints: tuple[str, ...]
@@ -116,7 +116,7 @@ class Log:
         object.__setattr__(self, "joints", tuple(self.joints))
         for name, signal in self.signals.items():
             if name != signal.name:
-                raise BadInput(f"signal {signal.name} is filed under {name}")
+                raise BadInput(f"signal {signal.name} is stored under the name {name}")
             if name not in AXES:
                 for joint in signal.columns:
                     if joint not in self.joints:
@@ -151,12 +151,12 @@ class Log:
 
     @property
     def start(self) -> float:
-        """The earliest sample of any signal, in s."""
+        """Time of the earliest sample of any signal [s]."""
         return min((float(s.time.min()) for s in self.signals.values() if len(s.time)), default=0.0)
 
     @property
     def end(self) -> float:
-        """The latest sample of any signal, in s."""
+        """Time of the latest sample of any signal [s]."""
         return max((float(s.time.max()) for s in self.signals.values() if len(s.time)), default=0.0)
 
     @property
@@ -168,7 +168,7 @@ class Log:
         return [column for column in self[name].columns if column in self[other].columns]
 
     def rate(self, name: str) -> float:
-        """Samples a second of a signal, from the median period; 0 where fewer than two samples exist."""
+        """Samples per second of a signal, from the median period; 0 for fewer than two samples."""
         periods = np.diff(self[name].time)
         middle = float(np.median(periods)) if len(periods) else 0.0
         return 1.0 / middle if middle > 0 else 0.0
@@ -177,13 +177,13 @@ class Log:
         """A signal at other times. Shape: (len(times), columns).
 
         hold: keep the last sample (None: commands and gains are held, measurements interpolated linearly).
-        Before the first sample and after the last one the nearest sample stands.
+        Before the first sample and after the last one, the nearest sample is used.
         """
         signal, times = self[name], np.asarray(times, float)
         if len(signal.time) == 0:
             raise BadInput(f"signal {name} has no samples")
         if not signal.ordered:
-            raise BadInput(f"time of signal {name} runs backwards; see what `gapless inspect` says about it")
+            raise BadInput(f"the time of signal {name} runs backwards; `gapless inspect` shows where")
         if hold if hold is not None else name in HELD:
             last = np.searchsorted(signal.time, times, side="right") - 1
             return signal.values[np.maximum(last, 0)]
@@ -191,7 +191,7 @@ class Log:
         return values / np.linalg.norm(values, axis=1, keepdims=True) if name == "quat" else values
 
     def slice(self, start: float, end: float) -> "Log":
-        """The samples with start <= time < end, in s, of every signal."""
+        """The samples of every signal with start <= time < end [s]."""
 
         def cut(signal: Signal) -> Signal:
             keep = (signal.time >= start) & (signal.time < end)
@@ -201,7 +201,7 @@ class Log:
         return replace(self, signals={k: cut(s) for k, s in self.signals.items()})
 
     def rename(self, names: Mapping[str, str]) -> "Log":
-        """The same log with joints called otherwise: {old: new}; joints that are not named keep their names."""
+        """The same log with joints renamed, {old: new}; other joints keep their names."""
         for old in names:
             if old not in self.joints:
                 raise unknown("joint", old, self.joints)
@@ -210,13 +210,13 @@ class Log:
             return tuple(names.get(c, c) for c in columns)
 
         if len(set(new(self.joints))) != len(self.joints):
-            raise BadInput(f"two joints would be called the same: {', '.join(new(self.joints))}")
+            raise BadInput(f"two joints would have the same name: {', '.join(new(self.joints))}")
         signals = {k: s if k in AXES else replace(s, columns=new(s.columns)) for k, s in self.signals.items()}
         return replace(self, signals=signals, joints=new(self.joints))
 
 
 def endless(values: np.ndarray) -> bool:
-    """Whether a value is infinite; without an array of answers, which long logs have no room for."""
+    """Whether a value is infinite, without a temporary array, which long logs have no memory for."""
     return values.size > 0 and bool(np.isinf([np.fmax.reduce(values, axis=None), np.fmin.reduce(values, axis=None)]).any())
 
 

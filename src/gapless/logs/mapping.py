@@ -75,14 +75,14 @@ class Conversion:
         return raw if factor == 1.0 and self.offset == 0.0 else raw * factor + self.offset
 
     def note(self, what: str, unit: str) -> str:
-        """What was done, in words; empty where nothing was."""
-        done = [f"turned from {self.unit} into {unit}"] if self.unit not in ("", unit) else []
+        """The conversion in words; empty for none."""
+        done = [f"converted from {self.unit} to {unit}"] if self.unit not in ("", unit) else []
         done += ["sign flipped"] if self.sign < 0 else []
         if self.scale != 1 and self.offset:
-            done.append(f"0..1 turned into {self.offset:g}..{self.offset + self.scale:g} {unit}")
+            done.append(f"0..1 converted to {self.offset:g}..{self.offset + self.scale:g} {unit}")
         else:
-            done += [f"times {self.scale:g}"] if self.scale != 1 else []
-            done += [f"plus {self.offset:g} {unit}"] if self.offset else []
+            done += [f"multiplied by {self.scale:g}"] if self.scale != 1 else []
+            done += [f"shifted by {self.offset:g} {unit}"] if self.offset else []
         return f"{what}: {', '.join(done)}" if done else ""
 
 

@@ -20,7 +20,7 @@ def test_so101(data: Path) -> None:
         report = inspect(read(motion, "so101"), SO101)
         assert codes(report) == truly.get(motion.name, set()), motion.name
         said = " ".join(f.sentence for f in report.findings if f.severity == INFO)
-        assert "turned from us into s" in said and "one after the other" in said and "q/Jaw: 0..1 turned into" in said
+        assert "converted from us to s" in said and "one after the other" in said and "q/Jaw: 0..1 converted to" in said
 
 
 def test_so101_slip_and_block_are_where_they_are(data: Path) -> None:

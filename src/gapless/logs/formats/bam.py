@@ -44,12 +44,12 @@ def read(path: Path, mapping: Mapping) -> Log:
     notes = []
     if "load" in raw and np.any(raw["load"] > 32767):
         raw["load"] = np.where(raw["load"] > 32767, raw["load"] - 65536, raw["load"])
-        notes.append("load: unsigned 16-bit numbers above 32767 taken as negative")
+        notes.append("load: unsigned 16-bit numbers above 32767 read as negative")
     joint = mapping.joint_names or ("servo",)
     columns = tuple(Column(key, signal, joint) for key, signal in COLUMNS.items() if key in raw)
     file = File("timestamp", columns, time_unit=mapping.time_unit or "s")
-    signals, said = assemble(path, file, raw, mapping, "entry")
-    log = finish(path, "bam", signals, notes + said, mapping, [path])
+    signals, more = assemble(path, file, raw, mapping, "entry")
+    log = finish(path, "bam", signals, notes + more, mapping, [path])
     if "kp" in constants:  # the firmware's number, not N m/rad
         constants["firmware"] = {"P": constants.pop("kp")}
         if "duty_per_P" in log.meta:  # then the gain is known in shares of the supply voltage per rad

@@ -27,7 +27,7 @@ def read(path: Path, mapping: Mapping) -> Log:
         beside = beside_of(path)
         if not beside.is_file():
             raise BadInput(
-                f"{path}: a CSV needs a mapping that says what its columns are: give one "
+                f"{path}: a CSV needs a mapping that names its columns: give one "
                 f"({', '.join(mappings.built_in())} or a TOML file), or put it at {beside}"
             )
         mapping = mappings.load(beside)
@@ -40,10 +40,10 @@ def read(path: Path, mapping: Mapping) -> Log:
         header = table.header(name)
         wanted = [file.time, *([file.host_time] if file.host_time else []), *(c.source for c in file.columns)]
         raw = table.read(name, wanted)
-        made, said = assemble(name, file, raw, mapping, "line", 2)
-        signals, notes = signals + made, notes + said
+        made, more = assemble(name, file, raw, mapping, "line", 2)
+        signals, notes = signals + made, notes + more
         left = [h for h in header if h not in wanted]
-        notes += [f"{name.name}: columns that no signal takes: {', '.join(left)}"] if left else []
+        notes += [f"{name.name}: ignored columns: {', '.join(left)}"] if left else []
         read_files.append(name)
     return finish(path, "csv", signals, notes, mapping, read_files)
 

@@ -40,7 +40,7 @@ def read(path: Path, mapping: Mapping) -> Log:
         file = File("timestamp", tuple(columns), time_unit="s")
     signals, notes = assemble(path, file, found, mapping, "frame")
     if not any(k.split("/")[0] in ("q", "q_cmd") for k in mapping.convert):
-        notes.append("q, q_cmd: the file does not say the unit; taken as rad")
+        notes.append("q, q_cmd: the file does not state the unit; rad is assumed")
     return finish(path, "lerobot", signals, notes, mapping, files)
 
 

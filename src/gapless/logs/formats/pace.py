@@ -37,14 +37,14 @@ def read(path: Path, mapping: Mapping) -> Log:
     file = File("time", columns, time_unit=mapping.time_unit or "s")
     signals, notes = assemble(path, file, tensors, mapping)
     if not mapping.joint_names:
-        notes.append("joints: the file names none; numbered in its order")
+        notes.append("joints: the file has no names; numbered in its order")
     return finish(path, "pace", signals, notes, mapping, [path])
 
 
 def _tensors(path: Path) -> dict[str, np.ndarray]:
     with disk.check_zip(path) as archive:
         if any(m.compress_type != 0 for m in archive.infolist()):
-            raise BadInput(f"{path}: torch does not compress what it saves; this file is none of its own")
+            raise BadInput(f"{path}: this file is compressed, so it was not saved by torch")
         _check_names(path, archive)
     try:
         import torch
@@ -78,7 +78,7 @@ def _check_names(path: Path, archive: ZipFile) -> None:
                 strings.append(argument)
             name = argument if code.name == "GLOBAL" else " ".join(strings[-2:]) if code.name == "STACK_GLOBAL" else None
             if name is not None and name not in ALLOWED:
-                raise BadInput(f"{path}: data.pkl asks for {name!r}, which no log needs")
+                raise BadInput(f"{path}: data.pkl refers to {name!r}, which no log needs")
     except BadInput:
         raise
     except Exception as error:  # pickletools raises whatever the damage leads to
