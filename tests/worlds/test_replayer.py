@@ -11,7 +11,8 @@ from gapless.twin import DC, Armature, Friction, Gains, Motor, Offset, Point, Tw
 from gapless.worlds import Replayer, Worlds, replay
 from gapless.worlds.initial_state import register_lag, velocity
 from gapless.worlds.motions import plan
-from gapless.worlds.standin import Spec, StandIn, record
+from gapless.worlds.recording import record
+from gapless.worlds.standin import Spec, StandIn
 from tests.data import DATA, needs_data
 from tests.twin.models import pendulum, twin_of, wheel
 

@@ -8,7 +8,8 @@ from gapless.robots import Robot
 from gapless.twin import Twin
 from gapless.worlds import replay
 from gapless.worlds.motions import plan
-from gapless.worlds.standin import Spec, StandIn, build, draw, dump, load, record
+from gapless.worlds.recording import record
+from gapless.worlds.standin import Spec, StandIn, build, draw, dump, load
 
 FULL = """
 robot = "quadruped"

@@ -30,6 +30,7 @@ from gapless.twin.mechanisms.offset import Offset
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of
+from gapless.twin.recipe import finite, mechanism_from
 from gapless.twin.recipe import load as load_recipe
 from gapless.twin.recipe import recipe as recipe_of
 from gapless.twin.recipe import written as written_recipe
@@ -76,10 +77,12 @@ __all__ = [
     "callback",
     "defaults",
     "export_settings",
+    "finite",
     "known_values",
     "load_belief",
     "load_recipe",
     "mean_values",
+    "mechanism_from",
     "origin_of",
     "quantities",
     "read_settings",

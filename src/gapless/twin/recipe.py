@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gapless.errors import BadInput
+from gapless.errors import BadInput, unknown
 from gapless.robots import RobotModel, load_robot
 from gapless.twin import belief as beliefs
 from gapless.twin import callback
@@ -19,6 +19,10 @@ from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.gains import Gains
 from gapless.twin.twin import Twin
 
+POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
+"""Settings of mechanisms that cannot be zero."""
+SIGNED = ("ambient", "step_at", "point")
+"""Settings that can be negative, as others cannot."""
 MOST = 1000
 """Mechanisms, joints or entries that a recipe may list."""
 
@@ -53,7 +57,7 @@ def load(
     given = beliefs.table(belief).get("twin", {})
     try:
         made = [_mechanism(m) for m in _few(given.get("mechanisms", []), list)]
-        centre = {str(j): _value(float, a) for j, a in _few(given.get("centre", {}), dict).items()}
+        centre = {str(j): finite(str(j), a) for j, a in _few(given.get("centre", {}), dict).items()}
         joints = _few(given.get("joints", []), list)
         twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
         if "joints" in given and sorted(map(str, joints)) != sorted(twin.joints):
@@ -73,32 +77,59 @@ def _merged(made: list[Mechanism], add: Sequence[Mechanism]) -> list[Mechanism]:
 
 def _mechanism(table: Mapping[str, Any]) -> Mechanism:
     fields = dict(table)
-    made: Mechanism = _made(MECHANISMS[fields.pop("kind")], fields)
+    kind = fields.pop("kind")
+    made: Mechanism = mechanism_from(str(kind), MECHANISMS[kind], fields)
     return made
 
 
-def _made(kind: Any, fields: Mapping[str, Any]) -> Any:
-    """A dataclass, each field of the type that it says."""
-    hints = typing.get_type_hints(kind)
-    return kind(**{name: _value(hints[name], value) for name, value in fields.items()})
+def mechanism_from(where: str, kind: Any, settings: Any) -> Any:
+    """A mechanism, or a part of one, from a table; the annotations of its class say what each setting is.
+
+    Args:
+        where: what the table is called in messages.
+        kind: the class.
+        settings: from a file that may have anything in it.
+    """
+    if not isinstance(settings, Mapping):
+        raise BadInput(f"{where} must be a table of settings, not {str(settings)[:40]!r}")
+    hints = {field.name: typing.get_type_hints(kind)[field.name] for field in dataclasses.fields(kind)}
+    for key in settings:
+        if key not in hints:
+            raise BadInput(f"{where}: {unknown('setting', key, hints)}")
+    try:
+        return kind(**{key: _setting(f"{where}.{key}", key, hints[key], value) for key, value in settings.items()})
+    except TypeError as error:
+        raise BadInput(f"{where}: {error}") from None
 
 
-def _value(hint: Any, value: Any) -> Any:
-    """A value of a type; what JSON has of it may be anything."""
+def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
+    """A setting of a type; `where` is what it is called in messages."""
     origin, of = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:
-        return None if value is None else _value(of[0], value)
+        return None if value is None else _setting(where, key, of[0], value)
     if origin is tuple:
-        return tuple(_value(h, v) for h, v in zip(of, value, strict=True))
-    if origin is not None:  # a table by joint or bus
-        return {str(k): _value(of[1], v) for k, v in _few(value, dict).items()}
+        return tuple(_setting(where, key, h, v) for h, v in zip(of, _few(value, list), strict=True))
+    if origin is not None:
+        if not isinstance(value, Mapping):
+            raise BadInput(f"{where} must be a table by joint pattern, not {str(value)[:40]!r}")
+        return {str(k): _setting(f"{where}.{k}", key, of[1], v) for k, v in _few(value, dict).items()}
     if dataclasses.is_dataclass(hint):
-        return _made(hint, _few(value, dict))
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    if hint is float or not isinstance(value, hint):
-        raise ValueError(f"{str(value)[:40]!r} where a {hint.__name__} belongs")
+        return value if isinstance(value, hint) else mechanism_from(where, hint, value)  # type: ignore[arg-type]
+    if hint is float:
+        number = finite(where, value)
+        if key not in SIGNED and (number < 0 or (number == 0 and key in POSITIVE)):
+            raise BadInput(f"{where} must be {'positive' if key in POSITIVE else 'at least 0'}, not {number:g}")
+        return number
+    if not isinstance(value, hint):
+        raise BadInput(f"{where} must be {'true or false' if hint is bool else 'a string'}, not {str(value)[:40]!r}")
     return value
+
+
+def finite(where: str, value: Any) -> float:
+    """A number from a file, finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadInput(f"{where} must be a number, not {str(value)[:40]!r}")
+    return float(value)
 
 
 def _few(values: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:

@@ -9,12 +9,13 @@ from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from gapless.worlds.engine import BatchEngine, Engine, quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion
+from gapless.worlds.recording import record
 from gapless.worlds.replayer import BASE as BASE_SIGNALS
 from gapless.worlds.replayer import Replay, Replayer, replay
 from gapless.worlds.replays import Replays, replay_logs
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.standin import Spec as StandInSpec
-from gapless.worlds.standin import StandIn, common_signal, record
+from gapless.worlds.standin import StandIn, common_signal
 from gapless.worlds.standin import build as build_standin
 from gapless.worlds.standin import draw as draw_standin
 from gapless.worlds.standin import dump as dump_standin

@@ -20,29 +20,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason
-from gapless.logs import Log, Provenance
-from gapless.robots import BUILT_IN, Command, Reading, Robot, imu_of, load_robot
-from gapless.twin import MECHANISMS, Point, Twin, within_tolerance
+from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
+from gapless.twin import MECHANISMS, Point, Twin, finite, mechanism_from, within_tolerance
 from gapless.worlds.worlds import Worlds
 
 MAX_FILE = 2**20  # bytes
 REDRAWS = 20
-POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
-"""Settings of mechanisms that cannot be zero; of the others only an ambient temperature can be negative."""
 SHORTEST = 1e-5  # s: a time step below takes a minute for a second of robot time
 
 
@@ -131,7 +126,7 @@ class StandIn:
             if not sensed:
                 raise unknown("sensor quantity", quantity, [n[8:] for n in space.names if n.startswith("sensors.")])
             for name in sensed:
-                values[space.names.index(name)] = _number(f"sensors.{quantity}", value)
+                values[space.names.index(name)] = finite(f"sensors.{quantity}", value)
         space.check(values)
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
@@ -217,32 +212,9 @@ def build(spec: Spec) -> Twin:
     for name, settings in spec.add.items():
         if name not in kinds:
             raise unknown("mechanism", name, kinds)
-        add.append(_mechanism(f"add.{name}", kinds[name], settings))
+        add.append(mechanism_from(f"add.{name}", kinds[name], settings))
     step = load_robot(spec.robot).model.opt.timestep
     return Twin.load(spec.robot, add=add, timestep=step / 2 if spec.timestep is None else spec.timestep, in_air=spec.in_air)
-
-
-def record(
-    robot: Robot, commands: Array, signal: str = "q", source: str = "", tick: Callable[[], object] = lambda: None
-) -> Log:
-    """Run commands (periods, joints) on any robot and log what it was told and what it measured, on its own clock.
-
-    `tick` is called once a period, for a progress bar.
-    """
-    seen: dict[str, list[np.ndarray]] = {}
-    for command in commands:
-        reading = robot.read()
-        for name, value in reading.items():
-            seen.setdefault(name, []).append(np.asarray(value))
-        robot.write({signal: command})
-        tick()
-    reading = robot.read()
-    for name, value in reading.items():
-        seen.setdefault(name, []).append(np.asarray(value))
-    time = np.array(seen.pop("time"))
-    told = {f"{signal}_cmd": np.concatenate([commands, commands[-1:]])}
-    signals = {k: np.array(v) for k, v in seen.items()} | told
-    return Log.from_arrays(robot.joints, time, signals, provenance=Provenance(source=source, format="recorded"))
 
 
 def common_signal(twin: Twin) -> str:
@@ -326,40 +298,6 @@ def _toml(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str | bool) else repr(value)
 
 
-def _mechanism(where: str, kind: type[Any], settings: Any) -> Any:
-    """A mechanism, or a part of one, from a table; the annotations of its class say what each setting is."""
-    if not isinstance(settings, Mapping):
-        raise BadInput(f"{where} must be a table of settings, not {settings!r}")
-    hints = get_type_hints(kind)
-    for key in settings:
-        if key not in hints:
-            raise BadInput(f"{where}: {unknown('setting', key, hints)}")
-    try:
-        return kind(**{key: _setting(f"{where}.{key}", key, hints[key], value) for key, value in settings.items()})
-    except TypeError as error:
-        raise BadInput(f"{where}: {error}") from None
-
-
-def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
-    choices = get_args(hint)
-    if NoneType in choices:  # X | None
-        return value if value is None else _setting(where, key, choices[0], value)
-    if choices:  # Mapping[str, X]
-        if not isinstance(value, Mapping):
-            raise BadInput(f"{where} must be a table by joint pattern, not {value!r}")
-        return {k: _setting(f"{where}.{k}", key, choices[1], v) for k, v in value.items()}
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return value if isinstance(value, hint) else _mechanism(where, hint, value)
-    if hint is float:
-        number = _number(where, value)
-        if key != "ambient" and (number < 0 or (number == 0 and key in POSITIVE)):
-            raise BadInput(f"{where} must be {'positive' if key in POSITIVE else 'at least 0'}, not {number:g}")
-        return number
-    if not isinstance(value, hint):
-        raise BadInput(f"{where} must be {'true or false' if hint is bool else 'a string'}, not {value!r}")
-    return value
-
-
 def _changed(name: str, nominal: float, change: float | str) -> float:
     """A value (0.018), a factor ("x1.8") or a difference ("+1.5")."""
     if isinstance(change, str):
@@ -371,10 +309,4 @@ def _changed(name: str, nominal: float, change: float | str) -> float:
         except ValueError:
             pass
         raise BadInput(f'change.{name} = {change!r} is neither a number, a factor ("x1.8") nor a difference ("+1.5")')
-    return _number(f"change.{name}", change)
-
-
-def _number(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadInput(f"{key} must be a number, not {value!r}")
-    return float(value)
+    return finite(f"change.{name}", change)
