@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.explain import explain, physics, shapley
-from gapless.explain import noise_of as noise
+from gapless.explain import errors_of, explain, noise_of, observed, shapley
 from gapless.files import atomic
 from gapless.logs import Log
 from gapless.robots import Command
@@ -264,9 +263,9 @@ def true_shares(spec: Spec, twin: Twin, log: Log, hidden: dict[str, list[str]]) 
             if subset >> k & 1:
                 values[numbers] = secret[numbers]
         vectors.append(values)
-    looked_at = physics(twin, [log])
-    errors = looked_at.like(true).errors(np.array(vectors))[:, :, : len(true.joints)]
-    quiet = float((noise(looked_at)[: len(true.joints)] ** 2).mean())
+    looked_at = observed(twin, [log])
+    errors = errors_of(looked_at.like(true), np.array(vectors))[:, :, : len(true.joints)]
+    quiet = float((noise_of(looked_at)[: len(true.joints)] ** 2).mean())
     value = (errors**2).mean(axis=(1, 2))
     whole = max(float(value[0]) - quiet, 1e-12)
     found = shapley(value[0] - value) / whole
@@ -280,7 +279,7 @@ def _odd(robot: str, in_air: bool, case: int, rng: np.random.Generator) -> Drawn
     spec = Spec(robot, int(rng.integers(2**31)), in_air, sensors=SENSORS)
     commands = plan("rich", twin, SECONDS, np.random.default_rng(rng.integers(2**31)))
     plain = record(StandIn(spec), commands)
-    usual = physics(twin, [plain]).errors(twin.space.nominal[None])[0, :, : len(twin.joints)]
+    usual = errors_of(observed(twin, [plain]), twin.space.nominal[None])[0, :, : len(twin.joints)]
     first = case - KINDS.index("unknown")
     on = list(range(len(twin.joints))) if rng.random() < 0.5 else [int(rng.integers(len(twin.joints)))]
     for k in range(len(EFFECTS)):  # the next one, where a robot on its feet falls before the effect is large

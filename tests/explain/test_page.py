@@ -37,6 +37,8 @@ EXPLAINED = Explanation(
     floor=0.001,
     rivals=[("gains.kp", 2.0)],
     seconds=1.0,
+    seconds_used=12.0,
+    seconds_given=60.0,
 )
 PHASES = {"elbow_flex": {"reversals": 3.2, "high load": None}, "wrist_flex": {"reversals": 0.9, "high load": 1.1}}
 

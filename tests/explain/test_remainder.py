@@ -1,49 +1,36 @@
 """A remainder planted in one joint and phase is found there."""
 
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-
 import numpy as np
 
-from gapless.explain.remainder import located
+from gapless.explain.remainder import Remainder, located
+from gapless.measure import Trace
+
+TIME = np.arange(0, 20, 0.02)
 
 
-@dataclass
-class Fake:
-    """The parts of a Physics that locating needs: two joints, 20 s, sines."""
-
-    time: np.ndarray = field(default_factory=lambda: np.arange(0, 20, 0.02))
-    twin: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(joints=("hip", "knee")))
-
-    def measured(self, signal: str) -> np.ndarray:
-        return np.column_stack([np.sin(2 * self.time), np.sin(3 * self.time)])
-
-    @property
-    def command(self) -> np.ndarray:
-        return 1.1 * self.measured("q")
-
-
-def errors(planted: np.ndarray, joint: int) -> np.ndarray:
-    out = 1e-4 * np.random.default_rng(0).standard_normal((len(planted), 2))
-    out[:, joint] += 0.01 * planted
-    return out
+def planted(where: np.ndarray, joint: int) -> Remainder:
+    """What is located of an error of 10 mrad that is planted in one of two joints, which move as sines."""
+    error = 1e-4 * np.random.default_rng(0).standard_normal((len(TIME), 2))
+    error[:, joint] += 0.01 * where
+    q = np.column_stack([np.sin(2 * TIME), np.sin(3 * TIME)])
+    dq = np.column_stack([2 * np.cos(2 * TIME), 3 * np.cos(3 * TIME)])
+    number = (TIME // 2).astype(np.int64)
+    columns = (q, 1.1 * q, 1.1 * q, q, q + error, q + error, dq, 0.1 * q)
+    return located([Trace("log", ("hip", "knee"), TIME, *columns, np.full(len(TIME), np.nan), number, number)], 0.5, 9.0)
 
 
 def test_an_error_that_grows_is_late_in_the_log_and_suggests_heating() -> None:
-    fake = Fake()
-    found = located(fake, errors(np.maximum(fake.time - 13, 0) / 7, 1), 0.5, 9.0)  # type: ignore[arg-type]
+    found = planted(np.maximum(TIME - 13, 0) / 7, 1)
     assert found.where[0].startswith("knee") and any("late in the log" in s and "heating" in s for s in found.where)
     assert found.joints["knee"] > 0.9
 
 
 def test_an_error_at_reversals_suggests_play() -> None:
-    fake = Fake()
-    turning = np.abs(np.cos(2 * fake.time)) < 0.08
-    found = located(fake, errors(turning.astype(float), 0), 0.5, 9.0)  # type: ignore[arg-type]
+    turning = np.abs(np.cos(2 * TIME)) < 0.08
+    found = planted(turning.astype(float), 0)
     assert any(s.startswith("hip") and "reversals" in s and "play" in s for s in found.where)
 
 
 def test_errors_everywhere_suggest_a_missing_degree_of_freedom() -> None:
-    fake = Fake()
-    found = located(fake, errors(np.random.default_rng(1).standard_normal(len(fake.time)), 0), 0.5, 9.0)  # type: ignore[arg-type]
+    found = planted(np.random.default_rng(1).standard_normal(len(TIME)), 0)
     assert "degree of freedom" in found.where[0]

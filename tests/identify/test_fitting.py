@@ -99,7 +99,7 @@ def test_go2_in_the_air_on_the_blocks_it_was_not_fitted_to():
 
 def test_a_log_too_short_or_without_commands_is_refused():
     twin = Twin.load("bench", add=[Friction(full=True)])
-    for count, signals, reason in ((10, ("q", "q_cmd"), "too few"), (100, ("q",), "no q_cmd")):
+    for count, signals, reason in ((10, ("q", "q_cmd"), "too few"), (100, ("q",), "driven by q_cmd")):
         t = np.arange(count) * 0.02
         log = Log.from_arrays(twin.joints, t, dict.fromkeys(signals, np.sin(t)[:, None]))
         with pytest.raises(BadInput, match=reason):

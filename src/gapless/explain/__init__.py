@@ -6,18 +6,18 @@
 Every mechanism of the twin competes, each at the size of a real mismatch while all else may move only within its tolerance.
 """
 
-from gapless.explain.calibrate import noise as noise_of
 from gapless.explain.causes import explain
 from gapless.explain.diagnosis import Diagnosis, diagnose, read_losses
-from gapless.explain.physics import physics
+from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.shares import shapley
 
 __all__ = [
     "Diagnosis",
     "diagnose",
+    "errors_of",
     "explain",
     "noise_of",
-    "physics",
+    "observed",
     "read_losses",
     "shapley",
 ]

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.explain import advice
-from gapless.explain.calibrate import contest_of, noise
+from gapless.explain.calibrate import contest_of
 from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, settled, tolerances
-from gapless.explain.contest import Contest, Fit
-from gapless.explain.physics import Physics, physics
+from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.remainder import Remainder, located
 from gapless.explain.shares import Shares, shares
 from gapless.logs import Log
+from gapless.measure import Windows, traces
 from gapless.twin import Motion, Twin, quantities
 
 MOST_CAUSES = 3
@@ -95,6 +97,11 @@ class Explanation:
     rivals: list[tuple[str, float]]
     """Causes alone, and the mean square that each leaves in units of the floor; best first."""
     seconds: float
+    """Computing time."""
+    seconds_used: float
+    """Of the logs that were replayed [s]."""
+    seconds_given: float
+    """That the logs last [s]."""
 
     @property
     def explained(self) -> float:
@@ -123,12 +130,12 @@ def explain(
     started = time.perf_counter()
     rng = np.random.default_rng(0)
     tick("replaying the model as given")
-    given = physics(twin, logs)
-    sensed = noise(given)
+    given = observed(twin, logs)
+    noise = noise_of(given)
     tick("what is left of twins within their tolerances")
-    contest, spread = contest_of(given, rng, _arenas(given))
+    contest, spread = contest_of(given, noise, rng, _arenas(given))
     enough = NOTHING * max(float(spread.max()), 1.0)
-    nominal = Fit((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
+    nominal = Hypothesis((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
     contest, begun = absorbed(contest, nominal, enough)
     contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
     much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
@@ -143,27 +150,27 @@ def explain(
                 break
     rivals = [(f.causes[-1], f.left) for f in singles]
     tick("sharing out")
-    shared = shares(contest, fit, sensed, rng)
+    shared = shares(contest, fit, noise, rng)
     usual = contest.usual(fit)
     odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
     verdict = "non-parametric" if odd or (not fit.causes and usual.mean() > enough) else "explained"
-    return _told(contest, fit, shared, groups, verdict, rivals, task or {}, time.perf_counter() - started)
+    return _explanation(contest, fit, shared, groups, verdict, rivals, task or {}, started)
 
 
-def _still(contest: Contest, fit: Fit) -> float:
+def _still(contest: Contest, fit: Hypothesis) -> float:
     """Share of the squared error that is still there, noise and all."""
-    arena = contest.arena(fit.causes) or ""
-    twin = contest.arenas[arena].twin
-    before, after = contest.arenas[arena].errors(np.stack([twin.space.nominal, contest.values(fit.x[None], twin)[0]]))
+    data = contest.arenas[contest.arena(fit.causes) or ""]
+    vectors = np.stack([data.twin.space.nominal, contest.values(fit.x[None], data.twin)[0]])
+    before, after = errors_of(data, vectors)
     return float((after**2).sum() / (before**2).sum())
 
 
 def _climbed(
-    contest: Contest, fit: Fit, enough: float, tick: Callable[[str], object], most: int = MOST_CAUSES
-) -> tuple[Contest, Fit, dict[str, tuple[str, ...]], list[Fit]]:
+    contest: Contest, fit: Hypothesis, enough: float, tick: Callable[[str], object], most: int = MOST_CAUSES
+) -> tuple[Contest, Hypothesis, dict[str, tuple[str, ...]], list[Hypothesis]]:
     """Causes added one by one as long as one is worth it; also what each cannot be told from, and the rivals of the first."""
     groups: dict[str, tuple[str, ...]] = {}
-    rivals: list[Fit] = []
+    rivals: list[Hypothesis] = []
     while len(fit.causes) < most:
         tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
         there, found = _another(contest, fit, enough)
@@ -176,7 +183,7 @@ def _climbed(
     return contest, fit, groups, rivals
 
 
-def _another(contest: Contest, fit: Fit, enough: float) -> tuple[Contest, list[Fit]]:
+def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest, list[Hypothesis]]:
     """Hypotheses with one more cause, best first, where the best is worth it; none otherwise; and slopes about there.
 
     Few large errors are taken for lost commands at first. If nothing else is left they are looked at: a cause that rarely
@@ -201,19 +208,19 @@ def _another(contest: Contest, fit: Fit, enough: float) -> tuple[Contest, list[F
     return (there, found) if _excess(found[0]) < (1 - RARELY_WORTH) * _excess(before) else (contest, [])
 
 
-def _excess(fit: Fit) -> float:
+def _excess(fit: Hypothesis) -> float:
     """What is left above what a good fit leaves, in floors."""
     return max(fit.left - GOOD, 0.0)
 
 
-def _arenas(given: Physics) -> dict[str, Physics]:
+def _arenas(given: Windows) -> dict[str, Windows]:
     """Models with a mechanism that the twin lacks and that says it competes (play in the gears), by the cause that needs it."""
     twin = given.twin
-    q, dq = given.measured("q"), given.measured("dq")
-    if not twin.all_servos or q is None:
+    if not twin.all_servos:
         return {}
-    error = given.errors(twin.space.nominal[None])[0, :, : len(twin.joints)]
-    speed = np.gradient(q, axis=0) if dq is None else dq
+    q = given.measured("q")
+    error = errors_of(given, twin.space.nominal[None])[0, :, : len(twin.joints)]
+    speed = given.measured("dq") if given.has("dq") else np.gradient(q, axis=0)
     out = {}
     for mechanism, added in twin.suspects(Motion(q, speed, error)):
         if mechanism.rival_step:
@@ -224,54 +231,32 @@ def _arenas(given: Physics) -> dict[str, Physics]:
     return out
 
 
-def _told(
+def _explanation(
     contest: Contest,
-    fit: Fit,
+    fit: Hypothesis,
     shared: Shares,
     groups: Mapping[str, tuple[str, ...]],
     verdict: str,
     rivals: list[tuple[str, float]],
     task: Mapping[str, float],
-    seconds: float,
+    started: float,
 ) -> Explanation:
     """In words and numbers."""
-    arena = contest.arenas[contest.arena(fit.causes) or ""]
-    values = contest.values(fit.x[None], arena.twin)[0]
-    nominal, final = arena.errors(np.stack([arena.twin.space.nominal, values]))
-    low, high = contest.box
-    names, causes = arena.twin.space.names, []
-    for k, name in enumerate(fit.causes):
-        beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
-        places = [contest.variables[i].name.partition("/")[2] for i in beyond]
-        every = {contest.variables[i].name.partition("/")[2] for i in contest.causes[name]}
-        joints = () if len(set(places)) > 0.7 * len(every) or not places else tuple(dict.fromkeys(places))
-        found = {
-            v.name: Number(float(values[names.index(v.name)]), v.nominal, v.unit)
-            for v in (contest.variables[i] for i in beyond)
-        }
-        causes.append(
-            Cause(
-                name,
-                joints,
-                float(shared.share[k]),
-                float(shared.low[k]),
-                float(shared.high[k]),
-                groups.get(name, ()),
-                found,
-                advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in found.items()}),
-            )
-        )
+    data = contest.arenas[contest.arena(fit.causes) or ""]
+    values = contest.values(fit.x[None], data.twin)[0]
+    measured, count = data.measured("q"), len(data.twin.joints)
+    given, final = measured + errors_of(data, np.stack([data.twin.space.nominal, values]))[:, :, :count]
+    every = [_cause(contest, fit, k, shared, groups, values) for k in range(len(fit.causes))]
     # a cause that later ones have brought back within its tolerance, or that takes no error off what was held out, is none
-    idle = [c for c in causes if not c.parameters or c.share < TOO_LITTLE]
-    causes = sorted((c for c in causes if c not in idle), key=lambda c: -c.share)
+    idle = [c for c in every if not c.parameters or c.share < TOO_LITTLE]
+    causes = sorted((c for c in every if c not in idle), key=lambda c: -c.share)
     verdict = verdict if causes or verdict == "non-parametric" else "none"
-    remainder = located(arena, final, shared.left, fit.left)
+    remainder = located(traces(data, given, final), shared.left, fit.left)
     todo = [c.advice for c in causes] + [s for c in causes for s in advice.separating(c.name, c.group)]
     if verdict == "none":
         todo = ["nothing in the model: what differs is within its tolerances and the sensors' noise"]
     if verdict == "non-parametric":
         todo.append(f"learn a residual, or look at the robot: {remainder.where[0]}")
-    count = len(arena.twin.joints)
     return Explanation(
         verdict=verdict,
         mechanisms=causes,
@@ -279,8 +264,29 @@ def _told(
         remainder=remainder,
         next=todo,
         task=dict(sorted(task.items(), key=lambda item: -item[1])),
-        error=float(np.sqrt((nominal[:, :count] ** 2).mean(axis=0)).mean()),
+        error=float(np.sqrt(((given - measured) ** 2).mean(axis=0)).mean()),
         floor=float(contest.floor[:count].mean()),
         rivals=rivals,
-        seconds=seconds,
+        seconds=time.perf_counter() - started,
+        seconds_used=float(data.split.length[data.blocks].sum()),
+        seconds_given=data.split.seconds(data.split.logs),
     )
+
+
+def _cause(
+    contest: Contest, fit: Hypothesis, k: int, shared: Shares, groups: Mapping[str, tuple[str, ...]], values: Array
+) -> Cause:
+    """The k-th cause of a fit, in words and numbers. values: over its twin's space."""
+    name, (low, high) = fit.causes[k], contest.box
+    names = contest.arenas[contest.arena(fit.causes) or ""].twin.space.names
+    beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
+    every, places = (
+        [contest.variables[i].name.partition("/")[2] for i in numbers] for numbers in (contest.causes[name], beyond)
+    )
+    joints = () if len(set(places)) > 0.7 * len(set(every)) or not places else tuple(dict.fromkeys(places))
+    parameters = {
+        v.name: Number(float(values[names.index(v.name)]), v.nominal, v.unit) for v in (contest.variables[i] for i in beyond)
+    }
+    share, least, most = (float(of[k]) for of in (shared.share, shared.low, shared.high))
+    words = advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in parameters.items()})
+    return Cause(name, joints, share, least, most, groups.get(name, ()), parameters, words)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.explain.bounded_qp import boxed
-from gapless.explain.contest import Contest, Fit
+from gapless.explain.contest import Contest, Hypothesis
 from gapless.twin import quantities
 
 GRID = (-3.0, -1.0, 1.0, 3.0)  # scaled starts
@@ -25,7 +25,7 @@ SHARES = (1.0, 0.5, 0.2)  # of a step of the tolerances that are tried
 DONE = 1.05  # times what is left after a step: less progress ends a fit
 
 
-def tolerances(contest: Contest, base: Fit, rounds: int = 3) -> Fit:
+def tolerances(contest: Contest, base: Hypothesis, rounds: int = 3) -> Hypothesis:
     """The best that numbers within their tolerances can do beside the causes of a fit, which stay where they are."""
     fit = base
     for _ in range(rounds):
@@ -37,7 +37,7 @@ def tolerances(contest: Contest, base: Fit, rounds: int = 3) -> Fit:
     return fit
 
 
-def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fit]:
+def absorbed(contest: Contest, nominal: Hypothesis, enough: float) -> tuple[Contest, Hypothesis]:
     """What the tolerances explain, iterated until little is left or nothing more is gained."""
     contest = replace(contest, outlier=_outlier(contest, nominal))
     fit = tolerances(contest, moved(contest, [(nominal, nominal.x)])[0])
@@ -49,23 +49,23 @@ def absorbed(contest: Contest, nominal: Fit, enough: float) -> tuple[Contest, Fi
     return contest, fit
 
 
-def relinearised(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
+def relinearised(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
     contest, fit = settled(contest, fit)
     return linearised(contest, fit, contest.coupled)
 
 
-def settled(contest: Contest, fit: Fit) -> tuple[Contest, Fit]:
+def settled(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with outliers told by what the fit leaves."""
     contest = replace(contest, outlier=_outlier(contest, fit))
     return contest, moved(contest, [(fit, fit.x)])[0]
 
 
-def _outlier(contest: Contest, fit: Fit) -> float:
+def _outlier(contest: Contest, fit: Hypothesis) -> float:
     return contest.loose * OUTLIER * max(1.0, 1.5 * float(np.median(np.abs(fit.residual))))
 
 
-def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[Contest, Fit]:
+def linearised(contest: Contest, fit: Hypothesis, affects: NDArray[np.bool_]) -> tuple[Contest, Hypothesis]:
     """The same with slopes taken where the fit is."""
     arena = contest.arena(fit.causes) or ""
     common = [i for i in range(len(contest.variables)) if contest.has("", i)]
@@ -79,7 +79,7 @@ def linearised(contest: Contest, fit: Fit, affects: NDArray[np.bool_]) -> tuple[
     return replace(contest, slopes=slopes), fit
 
 
-def step(contest: Contest, fit: Fit, own: Array | None, radius: float, rest: bool = True) -> Array:
+def step(contest: Contest, fit: Hypothesis, own: Array | None, radius: float, rest: bool = True) -> Array:
     """A step of the linearised problem: causes within a radius, everything else (unless it rests) within its tolerance.
 
     own: slopes of the causes' numbers where the fit is; those of the contest unless given.
@@ -105,7 +105,7 @@ def step(contest: Contest, fit: Fit, own: Array | None, radius: float, rest: boo
     return boxed(hessian, gradient, down, up)
 
 
-def compete(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
+def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[Hypothesis]:
     """Each rival beside the causes of `base`, screened from a grid and the most promising fitted: best first."""
     met = [c for c in rivals if contest.arena((*base.causes, c)) is not None]
     rivals = [c for c in met if c not in base.causes and contest.visible(c)]
@@ -122,7 +122,7 @@ def compete(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
     return fits
 
 
-def refined(contest: Contest, fits: Sequence[Fit], rounds: int = ROUNDS) -> tuple[Contest, list[Fit]]:
+def refined(contest: Contest, fits: Sequence[Hypothesis], rounds: int = ROUNDS) -> tuple[Contest, list[Hypothesis]]:
     """The best fits carried on with slopes taken at the best of them."""
     there, first = relinearised(contest, fits[0])
     fits = [first, *moved(there, [(f, f.x) for f in fits[1:]])]
@@ -136,17 +136,17 @@ def refined(contest: Contest, fits: Sequence[Fit], rounds: int = ROUNDS) -> tupl
     return there, sorted([*near, *rest], key=there.evidence)
 
 
-def screened(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
+def screened(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[Hypothesis]:
     """Starts, one a rival, by what a linear fit of the rest would leave there: most promising first."""
     low, high = contest.reach
-    starts: list[tuple[Fit, Array]] = []
+    starts: list[tuple[Hypothesis, Array]] = []
     for cause in rivals:
         mine = contest.causes[cause]
         for g in (*quantities.of(cause).far, *GRID):
             x = base.x.copy()
             x[mine] = np.clip(g, low[mine], high[mine])
             if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, o) for f, o in starts if f.causes[-1] == cause):
-                starts.append((Fit((*base.causes, cause), x, base.residual), x))
+                starts.append((Hypothesis((*base.causes, cause), x, base.residual), x))
     found = moved(contest, starts)
     mixed = []
     joints = contest.arenas[""].twin.joints
@@ -155,26 +155,26 @@ def screened(contest: Contest, base: Fit, rivals: Sequence[str]) -> list[Fit]:
             continue  # nothing to mix
         mine_fits = [f for f in found if f.causes[-1] == cause]
         x = _mixed(contest, base, cause, mine_fits)
-        mixed.append((Fit((*base.causes, cause), x, base.residual), x))
+        mixed.append((Hypothesis((*base.causes, cause), x, base.residual), x))
     found += moved(contest, mixed)
-    found += [Fit((*base.causes, cause), base.x, base.residual) for cause in rivals]
-    promise: dict[str, tuple[float, Fit]] = {}
+    found += [Hypothesis((*base.causes, cause), base.x, base.residual) for cause in rivals]
+    promise: dict[str, tuple[float, Hypothesis]] = {}
     for f in found:
         d = step(contest, f, None, 1.0)
         left = f.residual + contest.slopes @ d
         value = float(left @ left) / len(left)
         if f.causes[-1] not in promise or value < promise[f.causes[-1]][0]:
-            promise[f.causes[-1]] = (value, Fit(f.causes, f.x + d, left))
+            promise[f.causes[-1]] = (value, Hypothesis(f.causes, f.x + d, left))
     return [f for _, f in sorted(promise.values(), key=lambda p: p[0])]
 
 
-def stepped(contest: Contest, fits: Sequence[Fit]) -> list[Fit]:
+def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:
     """One step of every fit: slopes of its causes where it is, then the best of a few steps."""
     which = [contest.numbers(f.causes) for f in fits]
     own = contest.slopes_of(
         [(contest.arena(f.causes) or "", f.x, f.residual, w) for f, w in zip(fits, which, strict=True)], contest.local
     )
-    tried: list[tuple[Fit, Array]] = []
+    tried: list[tuple[Hypothesis, Array]] = []
     for f, s in zip(fits, own, strict=True):
         far, near = (step(contest, f, s, radius) for radius in RADII)
         alone = step(contest, f, s, RADII[0], rest=False)
@@ -183,13 +183,13 @@ def stepped(contest: Contest, fits: Sequence[Fit]) -> list[Fit]:
     return [min([f, *found[n * i : n * i + n]], key=lambda m: m.left) for i, f in enumerate(fits)]
 
 
-def moved(contest: Contest, tried: Sequence[tuple[Fit, Array]]) -> list[Fit]:
+def moved(contest: Contest, tried: Sequence[tuple[Hypothesis, Array]]) -> list[Hypothesis]:
     """Fits moved to other places."""
     errors = contest.errors([(contest.arena(f.causes) or "", x) for f, x in tried])
-    return [Fit(f.causes, x, e) for (f, x), e in zip(tried, errors, strict=True)]
+    return [Hypothesis(f.causes, x, e) for (f, x), e in zip(tried, errors, strict=True)]
 
 
-def _mixed(contest: Contest, base: Fit, cause: str, fits: Sequence[Fit]) -> Array:
+def _mixed(contest: Contest, base: Hypothesis, cause: str, fits: Sequence[Hypothesis]) -> Array:
     """The start in which each joint has the value of the grid that suits its own column best."""
     every = [*fits, base]
     by_column = np.array([(f.residual.reshape(-1, len(contest.floor)) ** 2).sum(axis=0) for f in every])

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.explain.physics import Physics, limb_of, limbs
+from gapless.explain.physics import errors_of, limb_of, limbs
 from gapless.identify import colouring
+from gapless.measure import Windows, usual
 from gapless.twin import Parameter, Twin, quantities
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
-RARE = 0.05  # share of errors that single events may make
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Hypothesis:
     """Where a hypothesis ended."""
 
     causes: tuple[str, ...]
@@ -45,7 +45,7 @@ class Fit:
 class Contest:
     """The variables of a twin and its rivals, with their tolerance boxes, and the slopes at the nominal model."""
 
-    arenas: Mapping[str, Physics]
+    arenas: Mapping[str, Windows]
     """By the cause that needs a model of its own (backlash); "" for the twin as given."""
     variables: tuple[Parameter, ...]
     floor: Array
@@ -112,8 +112,8 @@ class Contest:
         out: list[Array | None] = [None] * len(tried)
         for arena in {a for a, _ in tried}:
             rows = [i for i, (a, _) in enumerate(tried) if a == arena]
-            physics = self.arenas[arena]
-            error = physics.errors(self.values(np.array([tried[i][1] for i in rows]), physics.twin))
+            data = self.arenas[arena]
+            error = errors_of(data, self.values(np.array([tried[i][1] for i in rows]), data.twin))
             for i, e in zip(rows, self.drawn_in(error), strict=True):
                 out[i] = e
         return np.array(out)
@@ -201,12 +201,11 @@ class Contest:
     def information(self) -> Array:
         return np.asarray(self.slopes.T @ self.slopes)
 
-    def usual(self, fit: Fit) -> Array:
+    def usual(self, fit: Hypothesis) -> Array:
         """Mean square by column without its few largest: a lost command makes such, and is no property of the robot."""
-        square = np.sort(fit.residual.reshape(-1, len(self.floor)) ** 2, axis=0)
-        return np.asarray(square[: round((1 - RARE) * len(square))].mean(axis=0))
+        return usual(fit.residual.reshape(-1, len(self.floor)) ** 2)
 
-    def evidence(self, fit: Fit) -> float:
+    def evidence(self, fit: Hypothesis) -> float:
         """Smaller is better (as in Schwarz's criterion): what is left, and a price for every number beyond its tolerance."""
         low, high = self.box
         used = int(((fit.x < low - 1e-9) | (fit.x > high + 1e-9)).sum())
@@ -216,8 +215,8 @@ class Contest:
     @cached_property
     def independent(self) -> float:
         """How many errors count as independent."""
-        physics = self.arenas[""]
-        seconds = sum(float(np.ptp(physics.time[physics.log_of == i])) for i in range(len(physics.replayers)))
+        data = self.arenas[""]
+        seconds = sum(float(np.ptp(data.clock[data.log == i])) for i in range(len(data.logs)))
         return max(seconds / INDEPENDENT, 10.0) * len(self.floor)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.explain.compete import stepped, tolerances
-from gapless.explain.contest import Contest, Fit
+from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.physics import errors_of
 
 DRAWS = 500  # of blocks, for intervals
 QUANTILES = (5.0, 95.0)
@@ -31,18 +32,19 @@ class Shares:
     """What remains with everything switched on."""
 
 
-def shares(contest: Contest, fit: Fit, noise: Array, rng: np.random.Generator) -> Shares:
-    """Fit either half of the blocks, and switch its values on and off on the other. noise: by joint [rad]."""
-    physics = contest.arenas[contest.arena(fit.causes) or ""]
-    block, joints = physics.block, len(physics.twin.joints)
+def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Generator) -> Shares:
+    """Hypothesis either half of the blocks, and switch its values on and off on the other. noise: by joint [rad]."""
+    data = contest.arenas[contest.arena(fit.causes) or ""]
+    block, joints = data.block, len(data.twin.joints)
+    first = data.split.first[block]
     games = []
-    for parity in (0, 1):
-        mask = np.repeat((block % 2 == parity).astype(float), len(contest.floor))
+    for seen in (first, ~first):
+        mask = np.repeat(seen.astype(float), len(contest.floor))
         half = replace(contest, mask=mask, slopes=contest.slopes * mask[:, None])
-        start = Fit(fit.causes, fit.x, fit.residual * mask)
+        start = Hypothesis(fit.causes, fit.x, fit.residual * mask)
         own = stepped(half, [start])[0] if fit.causes else tolerances(half, start, 1)
         games.append(_squares(contest, own)[:, :, :joints].mean(axis=2))
-    held_out = np.where(block % 2 == 0, games[1], games[0])  # (subsets, samples): judged by the fit that did not see them
+    held_out = np.where(first, games[1], games[0])  # (subsets, samples): judged by the fit that did not see them
     count = np.bincount(block)
     used = np.flatnonzero(count)
     by_block = np.stack([np.bincount(block, weights=s)[used] for s in held_out])
@@ -60,11 +62,11 @@ def shares(contest: Contest, fit: Fit, noise: Array, rng: np.random.Generator) -
     return Shares((*fit.causes, "tolerances"), share, np.minimum(low, share), np.maximum(high, share), left)
 
 
-def _squares(contest: Contest, fit: Fit) -> Array:
+def _squares(contest: Contest, fit: Hypothesis) -> Array:
     """Squared errors with every subset of the players switched on; in the order of binary counting, causes first."""
     players = [contest.numbers([c]) for c in fit.causes]
     players.append([i for i in range(len(fit.x)) if i not in contest.numbers(fit.causes)])
-    physics = contest.arenas[contest.arena(fit.causes) or ""]
+    data = contest.arenas[contest.arena(fit.causes) or ""]
     xs = []
     for subset in range(2 ** len(players)):
         x = np.zeros_like(fit.x)
@@ -72,7 +74,7 @@ def _squares(contest: Contest, fit: Fit) -> Array:
             if subset >> k & 1:
                 x[numbers] = fit.x[numbers]
         xs.append(x)
-    return physics.errors(contest.values(np.array(xs), physics.twin)) ** 2
+    return errors_of(data, contest.values(np.array(xs), data.twin)) ** 2
 
 
 def shapley(value: Sequence[float] | Array) -> Array:

@@ -22,7 +22,8 @@ SETTLE = 1.0  # s that are skipped: the response still depends on the command be
 ENOUGH = 3  # blocks
 LONGEST = 30.0  # s: of one repeat
 STILL = 0.02  # of how far a joint is ever commanded: less says nothing about how well it repeats
-RESOLUTION = 1e-4  # rad: a 16-bit encoder's step; no robot's sensors tell positions apart that are closer
+RESOLUTION = 1e-4  # rad: a 16-bit encoder's step; no robot tells positions apart that are closer
+TILT = 2e-3  # rad: by which an IMU's orientation is off however quiet it is
 SEGMENT = 64  # samples of a spectrum
 TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
 
@@ -99,7 +100,7 @@ def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
         if len(use) >= ENOUGH:
             use = np.sort(use)[: max(ENOUGH, int(len(use) * (1 - RARE)))]
             size[i], repeated[i] = np.sqrt(use.mean() / 2), BLOCK * len(use)  # half is one run's share, half the other's
-    return Floor(columns, np.maximum(size, RESOLUTION) if signal in ("q", "quat") else size, repeated)
+    return Floor(columns, np.maximum(size, {"q": RESOLUTION, "quat": TILT}.get(signal, 0.0)), repeated)
 
 
 def _differences(logs: Sequence[Log], signal: str, columns: Sequence[str], again: Sequence[Repeat]) -> tuple[Array, Array]:
