@@ -74,8 +74,8 @@ def refused(capsys, *argv: str, code: int = 2) -> str:
 def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
     printed = fitted(capsys, "bench", wrote("log.npz", bench), "--out", "fitted")
     assert set(printed) >= {"verdict", "parameters", "undetermined", "heldout", "train", "ladder", "seconds", "origin"}
-    assert set(printed["heldout"]) == {"command", "delay", "nominal", "fit"}
-    assert printed["heldout"]["fit"] < 0.3 * printed["heldout"]["nominal"]
+    assert set(printed["heldout"]) == {"command", "delay", "given", "fit"}
+    assert printed["heldout"]["fit"] < 0.3 * printed["heldout"]["given"]
     assert json.loads(Path("fitted/fit.json").read_text()) == printed
     assert any("scale" in u["meaning"] for u in printed["undetermined"])
     assert sorted(p.name for p in (tmp_path / "fitted").iterdir()) == [
@@ -96,7 +96,7 @@ def test_what_was_fitted_is_what_a_policy_is_trained_and_judged_in_and_a_log_is_
     errors = fitted(capsys, "bench", log, "--out", "fitted")["heldout"]
     main(["replay", "bench", log, "--belief", "fitted/belief.json", "--window", "0.5", "--json"])
     replayed = json.loads(capsys.readouterr().out)
-    assert max(replayed["rmse"]["q"].values()) < 0.5 * errors["nominal"]
+    assert max(replayed["rmse"]["q"].values()) < 0.5 * errors["given"]
     small = ("--iterations", "1", "--worlds", "4", "--threads", "1", "--json")
     main(["train", "swing", "--robot", "bench", "--belief", "fitted/belief.json", "--out", "run", *small])
     assert json.loads(capsys.readouterr().out)["iterations"] == 1
@@ -149,8 +149,8 @@ def test_a_fit_goes_on_where_it_was_stopped(bench, capsys):
         (("bench", "log.npz", "--resume", "--out", "nowhere"), "nothing to resume"),
         (("bench",), "name at least one log"),
         (("bench", "log.npz", "mistyped.npz"), "mistyped.npz"),
-        (("quadruped", "log.npz"), "floating base, and the log says nothing about it (no quat or gyro)"),
-        (("rover", "log.npz"), "floating base"),
+        (("quadruped", "log.npz"), "has a free base, but the log has no orientation (signal quat)"),
+        (("rover", "log.npz"), "free base"),
     ],
 )
 def test_what_contradicts_itself_or_does_not_exist_is_refused(argv, sentence, bench, capsys):
@@ -173,7 +173,7 @@ def test_a_joint_that_is_not_in_the_log_is_named_beside_those_that_are(arm, caps
 def test_a_log_without_motion_or_too_short_is_refused(bench, capsys):
     still = np.zeros(bench["q"].values.shape)
     assert "no joint moves" in refused(capsys, "bench", wrote("still.npz", bench, q=still, q_cmd=still))
-    assert "a fit needs 4 s" in refused(capsys, "bench", wrote("short.npz", bench.slice(0, 3)))
+    assert "record at least 4 s" in refused(capsys, "bench", wrote("short.npz", bench.slice(0, 3)))
 
 
 def test_a_joint_that_its_command_does_not_reach_is_named_with_what_to_check(arm, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,9 +54,8 @@ def admit_log(twin: Twin, log: Log) -> dict[str, list[str]]:
         columns = log[signal].columns
         absent = [j for j in joints if j not in columns]
         if absent:
-            near = difflib.get_close_matches(absent[0], columns, n=2, cutoff=0.5) or list(columns)[:6]
             raise BadInput(
-                f"{log.name}: no {signal} of {', '.join(absent)}, which {twin.name} drives; the log has {', '.join(near)}: "
+                f"{log.name}: no {signal} of {', '.join(absent)}, which {twin.name} drives; the log has {', '.join(columns)}: "
                 "rename joints with a mapping, or take drives that were not recorded out of the model"
             )
     return commands
