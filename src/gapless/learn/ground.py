@@ -138,10 +138,10 @@ def on_terrain(twin: Twin, terrain: str, rng: np.random.Generator) -> Twin:
         return twin
     if not twin.floating:
         raise BadInput(f"{twin.name} has a fixed base, and terrain is for robots that move: use flat")
-    found = twin.plus(make(terrain, rng))
+    grounded = twin.plus(make(terrain, rng))
     # cameras look at the robot, not at the whole ground
-    found.model.stat.extent, found.model.stat.center[:] = twin.model.stat.extent, twin.model.stat.center
-    return found
+    grounded.model.stat.extent, grounded.model.stat.center[:] = twin.model.stat.extent, twin.model.stat.center
+    return grounded
 
 
 def ground_of(twin: Twin) -> Ground | None:

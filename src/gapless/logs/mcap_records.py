@@ -152,18 +152,18 @@ def _chunk(path: Path, place: int, file: BinaryIO, length: int) -> _Chunk:
     begin, head = file.tell(), file.read(min(length, CHUNK.size + 64))
     try:
         _, _, size, crc = CHUNK.unpack_from(head)
-        name, at = _string(head, CHUNK.size)
-        (packed,) = struct.unpack_from("<Q", head, at)
+        name, offset = _string(head, CHUNK.size)
+        (packed,) = struct.unpack_from("<Q", head, offset)
     except (struct.error, ValueError):
         raise BadInput(f"{path}: byte {place}: a damaged chunk") from None
-    if packed != length - at - 8:
-        raise BadInput(f"{path}: byte {place}: a chunk of {length - at - 8} bytes says it has {packed}")
+    if packed != length - offset - 8:
+        raise BadInput(f"{path}: byte {place}: a chunk of {length - offset - 8} bytes says it has {packed}")
     if name not in ("", "zstd", "lz4"):
         raise BadInput(f"{path}: byte {place}: compression {name[:20]!r} is not known, only zstd and lz4")
     if size > disk.expansion_limit(packed):
         raise BadInput(f"{path}: byte {place}: a chunk of {packed} bytes claims to unpack to {size}")
     disk.require_memory(path, size)
-    file.seek(begin + at + 8)
+    file.seek(begin + offset + 8)
     return _Chunk(path, place, file, name, size, crc, packed)
 
 
@@ -172,22 +172,22 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
     rest = b""
     for piece in pieces:
         data = rest + piece if rest else piece
-        found: dict[int, Batch] = {}
-        at, end = 0, len(data)
+        by_channel: dict[int, Batch] = {}
+        offset, end = 0, len(data)
         try:
-            while at + RECORD.size <= end:
-                opcode, length = RECORD.unpack_from(data, at)
-                start, after = at + RECORD.size, at + RECORD.size + length
+            while offset + RECORD.size <= end:
+                opcode, length = RECORD.unpack_from(data, offset)
+                start, after = offset + RECORD.size, offset + RECORD.size + length
                 if after > end:
                     break
-                at = after
+                offset = after
                 if opcode == 0x05:
                     channel, _, log_time, _ = MESSAGE.unpack_from(data, start)
-                    batch = found.get(channel)
+                    batch = by_channel.get(channel)
                     if batch is None:
-                        batch = found[channel] = Batch()
+                        batch = by_channel[channel] = Batch()
                     batch.log_times.append(log_time)
-                    batch.data.append(data[start + MESSAGE.size : at])
+                    batch.data.append(data[start + MESSAGE.size : offset])
                 elif opcode == 0x03:
                     (number,) = struct.unpack_from("<H", data, start)
                     contents.schemas[number] = _string(data, start + 2)[0]
@@ -199,36 +199,36 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
                     contents.channels[number] = Channel(topic, contents.schemas.get(schema, ""), encoding, metadata)
         except (struct.error, ValueError) as error:
             raise BadInput(f"{path}: byte {place}: damaged records ({error})") from None
-        missing = [c for c in found if c not in contents.channels]
+        missing = [c for c in by_channel if c not in contents.channels]
         if missing:
             raise BadInput(f"{path}: byte {place}: messages of channel {missing[0]}, which no record describes")
-        rest = data[at:]
-        if found:
-            yield found
+        rest = data[offset:]
+        if by_channel:
+            yield by_channel
     if rest:
         raise BadInput(f"{path}: byte {place}: damaged records (a record goes beyond it)")
 
 
 def _metadata(path: Path, place: int, data: bytes) -> tuple[str, dict[str, str]]:
     try:
-        name, at = _string(data, 0)
-        return name, _map(data, at)
+        name, offset = _string(data, 0)
+        return name, _map(data, offset)
     except (struct.error, ValueError) as error:
         raise BadInput(f"{path}: byte {place}: a damaged metadata record ({error})") from None
 
 
-def _string(data: bytes, at: int) -> tuple[str, int]:
+def _string(data: bytes, offset: int) -> tuple[str, int]:
     """A text and the place behind it."""
-    (length,) = struct.unpack_from("<I", data, at)
-    if at + 4 + length > len(data):
+    (length,) = struct.unpack_from("<I", data, offset)
+    if offset + 4 + length > len(data):
         raise ValueError("a text goes beyond its record")
-    return data[at + 4 : at + 4 + length].decode(), at + 4 + length
+    return data[offset + 4 : offset + 4 + length].decode(), offset + 4 + length
 
 
-def _map(data: bytes, at: int) -> dict[str, str]:
-    (length,) = struct.unpack_from("<I", data, at)
-    at, end, found = at + 4, at + 4 + length, {}
-    while at < end:
-        key, at = _string(data, at)
-        found[key], at = _string(data, at)
-    return found
+def _map(data: bytes, offset: int) -> dict[str, str]:
+    (length,) = struct.unpack_from("<I", data, offset)
+    offset, end, by_channel = offset + 4, offset + 4 + length, {}
+    while offset < end:
+        key, offset = _string(data, offset)
+        by_channel[key], offset = _string(data, offset)
+    return by_channel

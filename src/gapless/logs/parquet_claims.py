@@ -39,16 +39,16 @@ def claims(path: Path, columns: list[str]) -> tuple[int, int]:
 
 def _pages(data: mmap.mmap, meta: dict[int, Any]) -> Iterator[dict[int, Any]]:
     """The page headers of a column chunk."""
-    at = min((place for k in (DATA_AT, DICTIONARY_AT) if (place := _field(meta, k, 0)) > 0), default=0)
-    end = at + _field(meta, PACKED, 0)
-    if not 0 < at <= end <= len(data):
+    offset = min((place for k in (DATA_AT, DICTIONARY_AT) if (place := _field(meta, k, 0)) > 0), default=0)
+    end = offset + _field(meta, PACKED, 0)
+    if not 0 < offset <= end <= len(data):
         raise ValueError("a column lies outside of the file")
-    while at < end:
-        page, at = _struct(data, at, 0)
+    while offset < end:
+        page, offset = _struct(data, offset, 0)
         packed = _field(page, PAGE_PACKED, 0)
-        if not 0 <= packed <= len(data) - at or _field(page, PAGE_UNPACKED, 0) < 0:
+        if not 0 <= packed <= len(data) - offset or _field(page, PAGE_UNPACKED, 0) < 0:
             raise ValueError("a page lies outside of the file")
-        at += packed
+        offset += packed
         yield page
 
 
@@ -64,67 +64,67 @@ def _table(value: Any) -> dict[int, Any]:
     return _field({0: value}, 0, {})
 
 
-def _struct(data: mmap.mmap, at: int, depth: int) -> tuple[dict[int, Any], int]:
+def _struct(data: mmap.mmap, offset: int, depth: int) -> tuple[dict[int, Any], int]:
     """A Thrift struct by field number, and the place behind it."""
     if depth > DEEPEST:
         raise ValueError("its description is nested too deeply")
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     number = 0
     while True:
-        kind, at = _byte(data, at)
+        kind, offset = _byte(data, offset)
         if kind == 0:
-            return found, at
+            return fields, offset
         if kind >> 4:
             number += kind >> 4
         else:
-            number, at = _integer(data, at)
-        found[number], at = _value(data, at, kind & 15, depth)
+            number, offset = _integer(data, offset)
+        fields[number], offset = _value(data, offset, kind & 15, depth)
 
 
-def _value(data: mmap.mmap, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: mmap.mmap, offset: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in (1, 2):
-        return kind == 1, at
+        return kind == 1, offset
     if kind == 3:
-        return _byte(data, at)
+        return _byte(data, offset)
     if kind in (4, 5, 6):
-        return _integer(data, at)
+        return _integer(data, offset)
     if kind == 7:
-        return None, at + 8
+        return None, offset + 8
     if kind == 8:
-        length, at = _varint(data, at)
-        if length > len(data) - at:
+        length, offset = _varint(data, offset)
+        if length > len(data) - offset:
             raise ValueError("a text goes beyond the file")
-        return bytes(data[at : at + min(length, 256)]), at + length  # names are shorter; the rest are statistics
+        return bytes(data[offset : offset + min(length, 256)]), offset + length  # names are shorter; the rest are statistics
     if kind in (9, 10):
-        head, at = _byte(data, at)
-        count, at = (head >> 4, at) if head >> 4 < 15 else _varint(data, at)
+        head, offset = _byte(data, offset)
+        count, offset = (head >> 4, offset) if head >> 4 < 15 else _varint(data, offset)
         items = []
         for _ in range(count):
-            item, at = _byte(data, at) if head & 15 in (1, 2) else _value(data, at, head & 15, depth + 1)
+            item, offset = _byte(data, offset) if head & 15 in (1, 2) else _value(data, offset, head & 15, depth + 1)
             items.append(item)
-        return items, at
+        return items, offset
     if kind == 12:
-        return _struct(data, at, depth + 1)
+        return _struct(data, offset, depth + 1)
     raise ValueError(f"its description holds a field of unknown kind {kind}")
 
 
-def _byte(data: mmap.mmap, at: int) -> tuple[int, int]:
-    if at >= len(data):
+def _byte(data: mmap.mmap, offset: int) -> tuple[int, int]:
+    if offset >= len(data):
         raise ValueError("its description goes beyond the file")
-    return data[at], at + 1
+    return data[offset], offset + 1
 
 
-def _varint(data: mmap.mmap, at: int) -> tuple[int, int]:
+def _varint(data: mmap.mmap, offset: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
-        byte, at = _byte(data, at)
+        byte, offset = _byte(data, offset)
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, at
+            return value, offset
     raise ValueError("a number in its description has no end")
 
 
-def _integer(data: mmap.mmap, at: int) -> tuple[int, int]:
+def _integer(data: mmap.mmap, offset: int) -> tuple[int, int]:
     """Signed numbers are stored zigzag: 0, -1, 1, -2 ..."""
-    value, at = _varint(data, at)
-    return (value >> 1) ^ -(value & 1), at
+    value, offset = _varint(data, offset)
+    return (value >> 1) ^ -(value & 1), offset

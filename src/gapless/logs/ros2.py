@@ -25,36 +25,36 @@ class Layout:
 
 def joint_state_layout(data: bytes) -> Layout:
     """Raises ValueError or struct.error where the message is damaged."""
-    at = _aligned(_skip_header(data), 4)
-    (count,) = struct.unpack_from("<I", data, at)
-    at += 4
+    offset = _aligned(_skip_header(data), 4)
+    (count,) = struct.unpack_from("<I", data, offset)
+    offset += 4
     if count > len(data):
         raise ValueError(f"{count} joint names")
     names = []
     for _ in range(count):
-        name, at = _text(data, at)
+        name, offset = _text(data, offset)
         names.append(name)
-    numbers, fields = at, []
+    numbers, fields = offset, []
     for field in FIELDS:
-        at = _aligned(at, 4)
-        (length,) = struct.unpack_from("<I", data, at)
-        at += 4
+        offset = _aligned(offset, 4)
+        (length,) = struct.unpack_from("<I", data, offset)
+        offset += 4
         if length:
-            at = _aligned(at, 8)
-            if length not in (0, count) or at + 8 * length > len(data):
+            offset = _aligned(offset, 8)
+            if length not in (0, count) or offset + 8 * length > len(data):
                 raise ValueError(f"{length} values of {field} for {count} joints")
-            fields.append((field, at, length))
-            at += 8 * length
+            fields.append((field, offset, length))
+            offset += 8 * length
     return Layout(data, numbers, tuple(names), tuple(fields))
 
 
 def imu_layout(data: bytes) -> Layout:
     """Raises ValueError or struct.error where the message is damaged."""
     numbers = _skip_header(data)
-    at = _aligned(numbers, 8)
-    if at + 8 * 37 > len(data):
+    offset = _aligned(numbers, 8)
+    if offset + 8 * 37 > len(data):
         raise ValueError("too short for an Imu message")
-    fields = (("quat", at, 4), ("quat_covariance", at + 32, 9), ("gyro", at + 104, 3), ("acc", at + 200, 3))
+    fields = (("quat", offset, 4), ("quat_covariance", offset + 32, 9), ("gyro", offset + 104, 3), ("acc", offset + 200, 3))
     return Layout(data, numbers, (), fields)
 
 
@@ -66,15 +66,17 @@ def decode(batch: list[bytes], layout: Layout) -> tuple[np.ndarray, dict[str, np
     table = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), size)
     alike = np.ones(size, bool)  # counts, names and padding; not the stamp and the numbers
     alike[4:12] = False
-    for _, at, count in layout.fields:
-        alike[at : at + 8 * count] = False
+    for _, offset, count in layout.fields:
+        alike[offset : offset + 8 * count] = False
     alike[layout.numbers :] &= bool(layout.names)
     if np.any(table[:, alike] != np.frombuffer(layout.first, np.uint8)[alike]):
         return None
     seconds = np.ascontiguousarray(table[:, 4:8]).view("<i4")[:, 0].astype(np.int64)
     nanoseconds = np.ascontiguousarray(table[:, 8:12]).view("<u4")[:, 0].astype(np.int64)
-    found = {name: np.ascontiguousarray(table[:, at : at + 8 * count]).view("<f8") for name, at, count in layout.fields}
-    return seconds * 1_000_000_000 + nanoseconds, found
+    values = {
+        name: np.ascontiguousarray(table[:, offset : offset + 8 * count]).view("<f8") for name, offset, count in layout.fields
+    }
+    return seconds * 1_000_000_000 + nanoseconds, values
 
 
 def _skip_header(data: bytes) -> int:
@@ -84,14 +86,14 @@ def _skip_header(data: bytes) -> int:
     return _text(data, 12)[1]
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    at = _aligned(at, 4)
-    (length,) = struct.unpack_from("<I", data, at)
-    if length > len(data) - at - 4:
+def _text(data: bytes, offset: int) -> tuple[str, int]:
+    offset = _aligned(offset, 4)
+    (length,) = struct.unpack_from("<I", data, offset)
+    if length > len(data) - offset - 4:
         raise ValueError("a text goes beyond its message")
-    return data[at + 4 : at + 4 + max(length - 1, 0)].decode(), at + 4 + length
+    return data[offset + 4 : offset + 4 + max(length - 1, 0)].decode(), offset + 4 + length
 
 
-def _aligned(at: int, to: int) -> int:
+def _aligned(offset: int, to: int) -> int:
     """CDR aligns from the end of its 4-byte encapsulation."""
-    return at + (4 - at) % to
+    return offset + (4 - offset) % to

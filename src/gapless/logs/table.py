@@ -41,7 +41,7 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     cells = {name: slice(starts[names.index(name)], starts[names.index(name) + 1]) for name in columns}
     # A column of text that never changes ("CONTROL") would send every block down the slow path.
     words = [c.encode() for c, h in zip(first, names, strict=True) if h not in columns and not _is_number(c) and c]
-    found = {name: array("d") for name in columns}
+    cells_by_name = {name: array("d") for name in columns}
     size = path.stat().st_size
     line, seen = start_line, 0
     while True:
@@ -49,14 +49,14 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
         if rows is None:
             rows = _careful(path, body, delimiter, names, widths, columns, line)
         for name, where in cells.items():
-            found[name].frombytes(np.ascontiguousarray(rows[:, where]).tobytes())
+            cells_by_name[name].frombytes(np.ascontiguousarray(rows[:, where]).tobytes())
         line, seen = line + body.count(b"\n"), seen + len(body)
-        held = sum(len(a) for a in found.values()) * 8
+        held = sum(len(a) for a in cells_by_name.values()) * 8
         disk.require_memory(path, int(held * max(0.0, size / max(seen, 1) - 1)))
         body = next(pieces, b"")
         if not body:
             break
-    return {name: np.frombuffer(a).reshape(-1, cells[name].stop - cells[name].start) for name, a in found.items()}
+    return {name: np.frombuffer(a).reshape(-1, cells[name].stop - cells[name].start) for name, a in cells_by_name.items()}
 
 
 def header(path: Path) -> list[str]:
@@ -134,7 +134,7 @@ def _careful(
     path: Path, body: bytes, delimiter: str, header: list[str], widths: list[int], columns: Sequence[str], line: int
 ) -> np.ndarray:
     """The same cell by cell: empty cells are NaN, text in columns that nobody asked for is passed over."""
-    found: list[list[float]] = []
+    cells_by_name: list[list[float]] = []
     reader = csv.reader(_lines(body), delimiter=delimiter)
     while True:
         try:
@@ -154,8 +154,8 @@ def _careful(
             if name in columns and len(parts) != width:
                 raise BadInput(f"{place}, column {name!r}: {len(parts)} values, but the first line has {width}")
             cells += [_number(p, place, name) for p in parts] if name in columns else [np.nan] * width
-        found.append(cells)
-    return np.array(found, float).reshape(len(found), sum(widths))
+        cells_by_name.append(cells)
+    return np.array(cells_by_name, float).reshape(len(cells_by_name), sum(widths))
 
 
 def _number(cell: str, place: str, name: str) -> float:

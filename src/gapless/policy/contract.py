@@ -94,14 +94,14 @@ class Contract:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Names of what the contract does not say."""
-        found = [
+        missing = [
             f"{part}.{f.name}"
             for part in ("timing", "joints", "action", "robot", "conventions")
             for f in fields(getattr(self, part))
             if getattr(getattr(self, part), f.name) is None and f"{part}.{f.name}" not in OPTIONAL
         ]
-        found += [f"commands.{name}" for name, range in self.commands.items() if range is None]
-        return tuple(found if self.observation.terms else ["observation.terms", *found])
+        missing += [f"commands.{name}" for name, range in self.commands.items() if range is None]
+        return tuple(missing if self.observation.terms else ["observation.terms", *missing])
 
     def columns(self, joints: Sequence[str]) -> NDArray[np.int64]:
         """Where each joint of the contract is among a robot's joints; a robot without one of them is another robot."""

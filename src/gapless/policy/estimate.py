@@ -33,15 +33,15 @@ class Estimator:
 
     def __call__(self, readings: Mapping[str, Array]) -> dict[str, Array]:
         """Estimates by kind, from readings with joints in the model's order. Shape of each: (n, 3)."""
-        found: dict[str, Array] = {}
+        estimates: dict[str, Array] = {}
         q, dq = readings["q"], readings["dq"]
         if self._legs is not None:
             quat, gyro = readings["quat"], readings["gyro"]
             if self._seat is not None:  # from the IMU's axes to those of the base, where the legs are
                 back = self._seat * [1, -1, -1, -1]
                 quat, gyro = multiply(quat, back), rotate_back(back, gyro)
-            found["velocity"] = self._legs.velocity(q, dq, quat, gyro)
+            estimates["velocity"] = self._legs.velocity(q, dq, quat, gyro)
         if self._tip is not None:
             upright = np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
-            found["tip"] = self._tip.feet(q, dq, upright)[0][:, 0]
-        return found
+            estimates["tip"] = self._tip.feet(q, dq, upright)[0][:, 0]
+        return estimates

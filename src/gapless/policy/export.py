@@ -76,12 +76,12 @@ def with_contract(model: bytes, contract: Contract) -> bytes:
     import onnx
 
     try:
-        found = onnx.load_model_from_string(model)
+        proto = onnx.load_model_from_string(model)
     except Exception as error:  # protobuf's own kinds
         raise BadInput(f"the network is not a whole ONNX file ({str(error)[:80]})") from None
-    entries = {p.key: p.value for p in found.metadata_props} | {KEY: contract.json()} | mjlab_keys(contract)
-    onnx.helper.set_model_props(found, entries)
-    whole: bytes = found.SerializeToString()
+    entries = {p.key: p.value for p in proto.metadata_props} | {KEY: contract.json()} | mjlab_keys(contract)
+    onnx.helper.set_model_props(proto, entries)
+    whole: bytes = proto.SerializeToString()
     return whole
 
 
@@ -99,5 +99,5 @@ def mjlab_keys(contract: Contract) -> dict[str, str]:
         "observation_names": [MJLAB_NAMES.get(t.kind, t.name) for t in contract.observation.terms],
         "command_names": list(contract.commands),
     }
-    found = {key: ",".join(str(v) for v in values) for key, values in lists.items() if values is not None}
-    return {"run_path": contract.source.run, **found}
+    proto = {key: ",".join(str(v) for v in values) for key, values in lists.items() if values is not None}
+    return {"run_path": contract.source.run, **proto}

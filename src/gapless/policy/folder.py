@@ -86,8 +86,8 @@ def load_policy(folder: str | Path) -> Policy:
         raise BadInput(f"{folder / CONTRACT}: {error}") from None
     model = (folder / NETWORK).read_bytes()
     hashes = {NETWORK: hashlib.sha256(model).hexdigest(), GOLDEN: disk.sha256(folder / GOLDEN)}
-    for name, found in hashes.items():
-        if files.get(name) != found:
+    for name, given in hashes.items():
+        if files.get(name) != given:
             raise BadInput(f"{folder / name}: is not the file that {CONTRACT} was written with; save the policy again")
     observation, action = _golden(folder / GOLDEN)
     try:
@@ -126,12 +126,12 @@ def _prove(policy: Policy, observation: NDArray[np.float32], action: NDArray[np.
     if not observation.any():
         raise BadInput("golden frames: all observations are zero, which proves nothing; take them from training")
     batches = observation[:, None] if policy.contract.recurrent else observation[None]
-    found = np.concatenate([policy(batch) for batch in batches])
+    given = np.concatenate([policy(batch) for batch in batches])
     policy.reset()
-    off = np.abs(found - action) / np.maximum(1.0, np.abs(action))
+    off = np.abs(given - action) / np.maximum(1.0, np.abs(action))
     frame, joint = np.unravel_index(int(np.argmax(np.where(np.isnan(off), np.inf, off))), off.shape)
     if not off[frame, joint] <= PARITY:
         raise BadInput(
-            f"golden frames: the network gives {found[frame, joint]:.6g} for {joints[joint]} in frame {frame}, "
+            f"golden frames: the network gives {given[frame, joint]:.6g} for {joints[joint]} in frame {frame}, "
             f"and training gave {action[frame, joint]:.6g}; it is another network, or its normaliser or memory is missing"
         )

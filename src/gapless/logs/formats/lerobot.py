@@ -28,17 +28,17 @@ def read(path: Path, mapping: Mapping) -> Log:
     root = place if place.is_dir() else next((p for p in place.parents if (p / "meta" / "info.json").is_file()), None)
     features: dict[str, Any] = _features(root / "meta" / "info.json") if root else {}
     files = sorted(place.glob("data/**/*.parquet")) if place.is_dir() else [disk.regular(place)]
-    found = _episode(place, files, episode, [f.source for f in mapping.files[0].columns] if mapping.files else [*COLUMNS])
+    raw = _episode(place, files, episode, [f.source for f in mapping.files[0].columns] if mapping.files else [*COLUMNS])
     if mapping.files:
         file = mapping.files[0]
     else:
         columns = []
         for key, signal in COLUMNS.items():
-            if key in found:
+            if key in raw:
                 names = _names(features, key) or mapping.joint_names or None
                 columns.append(Column(key, signal, names))
         file = File("timestamp", tuple(columns), time_unit="s")
-    signals, notes = assemble(path, file, found, mapping, "frame")
+    signals, notes = assemble(path, file, raw, mapping, "frame")
     if not any(k.split("/")[0] in ("q", "q_cmd") for k in mapping.convert):
         notes.append("q, q_cmd: the file does not state the unit; rad is assumed")
     return finish(path, "lerobot", signals, notes, mapping, files)

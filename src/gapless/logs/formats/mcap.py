@@ -50,28 +50,28 @@ class Channel:
 
 
 def read(path: Path, mapping: Mapping) -> Log:
-    contents, found = mcap_records.Contents(), dict[int, Channel]()
+    contents, filled = mcap_records.Contents(), dict[int, Channel]()
     others: set[str] = set()
     for batches in mcap_records.batches(path, contents):
         for number, batch in batches.items():
             channel = contents.channels[number]
             place = f"{path}: topic {channel.topic}"
             if channel.schema == SCHEMA and channel.encoding == "json":
-                into = found.setdefault(number, Channel(_columns(place, channel)))
+                into = filled.setdefault(number, Channel(_columns(place, channel)))
                 for messages in _texts(place, len(into.time), batch.data):
                     _json_batch(place, into, messages)
             elif channel.schema in (ros2.JOINT_STATE, ros2.IMU) and channel.encoding == "cdr":
-                _ros_batch(place, found.setdefault(number, Channel({})), batch, channel.schema)
+                _ros_batch(place, filled.setdefault(number, Channel({})), batch, channel.schema)
             else:
                 others.add(channel.topic)
-    ours = {n: c for n, c in found.items() if contents.channels[n].schema == SCHEMA}
+    ours = {n: c for n, c in filled.items() if contents.channels[n].schema == SCHEMA}
     if ours:
         return _own_log(path, contents, list(ours.values()))
-    if not found:
+    if not filled:
         topics = ", ".join(sorted(others)[:12]) or "none"
         raise BadInput(f"{path}: no topic holds gapless samples, JointState or Imu; its topics: {topics}")
     notes = [f"ignored topics: {', '.join(sorted(others)[:12])}"] if others else []
-    return _ros_log(path, {contents.channels[n].topic: c for n, c in found.items()}, notes, mapping)
+    return _ros_log(path, {contents.channels[n].topic: c for n, c in filled.items()}, notes, mapping)
 
 
 def _columns(place: str, channel: mcap_records.Channel) -> dict[str, tuple[str, ...]]:

@@ -96,7 +96,7 @@ def _finite(path: Path, signal: Signal) -> Signal:
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Every array of the file, after its header was found to fit its size."""
-    found = {}
+    arrays = {}
     with disk.check_zip(path) as archive:
         stored = sum(m.file_size for m in archive.infolist())
         disk.require_memory(path, 2 * stored)
@@ -104,14 +104,14 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             name = member.filename.removesuffix(".npy")
             try:
                 with archive.open(member) as file:
-                    found[name] = _array(path, name, file, member.file_size)
-                if sum(a.nbytes for a in found.values()) > max(disk.FREE_EXPANSION, 3 * stored):
+                    arrays[name] = _array(path, name, file, member.file_size)
+                if sum(a.nbytes for a in arrays.values()) > max(disk.FREE_EXPANSION, 3 * stored):
                     raise BadInput(f"{path}: array {name!r} grows too much as 64-bit numbers; store it as float64")
             except BadInput:
                 raise
             except Exception as error:  # zipfile, zlib and numpy each have their own errors for damaged data
                 raise BadInput(f"{path}: array {name!r} is damaged ({disk.reason(error)})") from None
-    return found
+    return arrays
 
 
 def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray:

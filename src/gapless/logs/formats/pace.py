@@ -56,14 +56,14 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
         raise BadInput(f"{path}: torch cannot load it ({disk.reason(error)})") from None
     if not isinstance(content, dict):
         raise BadInput(f"{path}: holds a {type(content).__name__}, not a dict of tensors")
-    found = {}
+    arrays = {}
     for key, tensor in content.items():
         if not isinstance(tensor, torch.Tensor) or not isinstance(key, str):
             continue
         if tensor.numel() > tensor.untyped_storage().nbytes() or tensor.ndim > 2 or tensor.is_complex():
             raise BadInput(f"{path}: tensor {key!r} of shape {tuple(tensor.shape)} does not fit its storage")
-        found[key] = tensor.detach().to(torch.float64).contiguous().numpy()
-    return found
+        arrays[key] = tensor.detach().to(torch.float64).contiguous().numpy()
+    return arrays
 
 
 def _check_names(path: Path, archive: ZipFile) -> None:

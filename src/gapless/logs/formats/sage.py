@@ -37,8 +37,8 @@ def read(path: Path, mapping: Mapping) -> Log:
         columns = tuple(Column(c, s, joints) for c, s in known.items() if c in header)
         spec = File("timestamp", columns, time_unit=mapping.time_unit or TIME_UNIT)
         raw = table.read(file, ["timestamp", *(c.source for c in columns)])
-        made, said = assemble(file, spec, raw, mapping, "line", 2)
-        signals, notes = signals + made, [*notes, *(n for n in said if n not in notes)]
+        made, more = assemble(file, spec, raw, mapping, "line", 2)
+        signals, notes = signals + made, [*notes, *(n for n in more if n not in notes)]
         files.append(file)
     return finish(path, "sage", signals, notes, mapping, files)
 

@@ -1,8 +1,8 @@
 """Inspection at the door: what is wrong with a log, in plain words, before anything is fitted to it.
 
-found = inspect(log)                    # or inspect(log, load_robot("arm.xml").ranges) to compare with a model
-print(found)
-for finding in found.findings: print(finding.severity, finding.sentence)
+inspection = inspect(log)               # or inspect(log, load_robot("arm.xml").ranges) to compare with a model
+print(inspection)
+for finding in inspection.findings: print(finding.severity, finding.sentence)
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def inspect(log: Log, model: Ranges | None = None, delay: bool = False) -> Inspe
         model: joints and ranges of the model that it is meant for (`RobotModel.ranges`), to compare with.
         delay: whether to estimate how late each joint hears its command (about a second a joint).
     """
-    found = [Finding("note", INFO, note) for note in log.provenance.notes]
+    findings = [Finding("note", INFO, note) for note in log.provenance.notes]
     with np.errstate(all="ignore"):
         for part in (
             clock_findings(log),
@@ -141,10 +141,10 @@ def inspect(log: Log, model: Ranges | None = None, delay: bool = False) -> Inspe
             imu_findings(log),
             slip_findings(log),
         ):
-            found += part
-    findings = tuple(sorted(found, key=lambda f: (ERROR, WARNING, INFO).index(f.severity)))
+            findings += part
+    findings.sort(key=lambda f: (ERROR, WARNING, INFO).index(f.severity))
     rates = {name: log.rate(name) for name in log.signals}
-    return Inspection(log.provenance.source, log.duration, rates, findings, delays(log) if delay else {}, log)
+    return Inspection(log.provenance.source, log.duration, rates, tuple(findings), delays(log) if delay else {}, log)
 
 
 def _thinned(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

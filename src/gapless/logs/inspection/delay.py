@@ -72,7 +72,7 @@ def delays(log: Log) -> dict[str, Delay]:
         return {}
     if time[-1] - time[0] > 3 * len(time) * np.median(np.diff(time)):  # mostly holes
         return {}
-    found = {}
+    by_joint = {}
     for joint in log["q"].columns:
         if joint in log["q_cmd"].columns:
             q, u = log["q"].column(joint), log["q_cmd"].column(joint)
@@ -80,20 +80,20 @@ def delays(log: Log) -> dict[str, Delay]:
             if good.sum() > 100 and np.isfinite(u).all() and np.ptp(q[good]) > 0.02 and np.ptp(u) > 0.02:
                 with np.errstate(all="ignore"):
                     shared = [c for c in log["q"].columns if c != joint and c in log["q_cmd"].columns]
-                    others, told = (log[s].values[:, [log[s].columns.index(c) for c in shared]] for s in ("q", "q_cmd"))
-                    found[joint] = _delay(_record(time[good], q[good], sent, u), others[good], told)
-    return found
+                    others, targets = (log[s].values[:, [log[s].columns.index(c) for c in shared]] for s in ("q", "q_cmd"))
+                    by_joint[joint] = _delay(_record(time[good], q[good], sent, u), others[good], targets)
+    return by_joint
 
 
-def together(found: Mapping[str, Delay]) -> Delay | None:
+def together(by_joint: Mapping[str, Delay]) -> Delay | None:
     """One delay for all joints, as on a shared bus; less certain where they disagree.
 
     Weights fall with the fourth power of uncertainty: what makes a joint uncertain, its load, makes it wrong as well.
     """
-    if not found:
+    if not by_joint:
         return None
-    seconds = np.array([d.seconds for d in found.values()])
-    variances = np.array([max(d.uncertainty, 1e-5) for d in found.values()]) ** 2
+    seconds = np.array([d.seconds for d in by_joint.values()])
+    variances = np.array([max(d.uncertainty, 1e-5) for d in by_joint.values()]) ** 2
     weights = variances**-2 / np.sum(variances**-2)
     mean = float(weights @ seconds)
     disagreement = float(np.sum((seconds - mean) ** 2 / variances)) / max(len(seconds) - 1, 1)
@@ -113,7 +113,7 @@ class _Record:
     """Of the steps, in s. Shape: (steps + 1,)."""
     loads: np.ndarray
     """What pushes the joint, each near 1. Shape: (steps, loads)."""
-    told: np.ndarray
+    targets: np.ndarray
     """Commands to other joints, from LONGEST before the first step on. Shape: (steps before and in the record, joints)."""
     turns: np.ndarray
     """Angles of these joints, which pull on them as commands do, and change the inertia. Shape: (steps, joints)."""
@@ -121,12 +121,12 @@ class _Record:
 
     def misfit(self, x: np.ndarray) -> np.ndarray:
         """What the drive foretells for each sample, less what was measured, as a share of the motion."""
-        at, pairs = len(LOW) + self.loads.shape[1], self.turns.shape[1]
+        row, pairs = len(LOW) + self.loads.shape[1], self.turns.shape[1]
         heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u, STEP)
-        weights = (x[len(LOW) : at], x[at : at + pairs], x[at + pairs : -1])
-        push, ease = _acting(self.loads, self.told, self.turns, *weights, (LONGEST - x[-1]) / STEP)
-        told = _drive(heard, push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
-        return np.nan_to_num((told - self.q) / self.scale, nan=1e3, posinf=1e3, neginf=-1e3)
+        weights = (x[len(LOW) : row], x[row : row + pairs], x[row + pairs : -1])
+        push, ease = _acting(self.loads, self.targets, self.turns, *weights, (LONGEST - x[-1]) / STEP)
+        predicted = _drive(heard, push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
+        return np.nan_to_num((predicted - self.q) / self.scale, nan=1e3, posinf=1e3, neginf=-1e3)
 
 
 def _record(time: np.ndarray, q: np.ndarray, sent: np.ndarray, u: np.ndarray) -> _Record:
@@ -137,12 +137,12 @@ def _record(time: np.ndarray, q: np.ndarray, sent: np.ndarray, u: np.ndarray) ->
     return _Record(time, q, sent, u, edges, loads, np.empty((1, 0)), np.empty((steps, 0)), float(np.std(q)) or 1.0)
 
 
-def _delay(record: _Record, others: np.ndarray, told: np.ndarray) -> Delay:
-    """The joint's delay. others: what other joints measured at the same times; told: their commands. Shape: (n, joints)."""
+def _delay(record: _Record, others: np.ndarray, targets: np.ndarray) -> Delay:
+    """The joint's delay. others: positions of other joints at the same times; targets: their commands. Shape: (n, joints)."""
     seen = slice(None, None, max(1, len(record.q) // MOST_SAMPLES))
     alone = replace(record, time=record.time[seen], q=record.q[seen])
     best = min((_fitted(alone, x, 0.05) for x in _starts(alone)), key=lambda f: f[0])[1]
-    coupled, x = _with_others(alone, best, record.time, others, told)
+    coupled, x = _with_others(alone, best, record.time, others, targets)
     for _ in range(2):
         spread = 1.5 * float(np.median(np.abs(coupled.misfit(x)))) + 1e-9
         cost, x = _fitted(coupled, x, spread)
@@ -203,11 +203,11 @@ def _later(x: np.ndarray, side: float) -> np.ndarray:
 
 
 def _with_others(
-    record: _Record, x: np.ndarray, time: np.ndarray, others: np.ndarray, told: np.ndarray
+    record: _Record, x: np.ndarray, time: np.ndarray, others: np.ndarray, targets: np.ndarray
 ) -> tuple[_Record, np.ndarray]:
     """The record with the joints that act on it most, and where its fit starts."""
-    moves = np.isfinite(others).all(axis=0) & np.isfinite(told).all(axis=0) & (np.ptp(others, axis=0) > 0.02)
-    others, told = others[:, moves], told[:, moves]
+    moves = np.isfinite(others).all(axis=0) & np.isfinite(targets).all(axis=0) & (np.ptp(others, axis=0) > 0.02)
+    others, targets = others[:, moves], targets[:, moves]
     if not moves.any():
         return record, x
     centre, size = others.mean(axis=0), others.std(axis=0)
@@ -216,20 +216,20 @@ def _with_others(
     before = record.edges[0] - LONGEST
     commands = [
         _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s, STEP)
-        for u, c, s in zip(told.T, centre, size, strict=True)
+        for u, c, s in zip(targets.T, centre, size, strict=True)
     ]
     rest = record.misfit(x)
     usual = np.clip(rest, *np.array([-4.0, 4.0]) * np.median(np.abs(rest)))
     gain = []
     for j in range(len(size)):
-        wider = replace(record, told=commands[j][:, None], turns=turns[:, [j]])
+        wider = replace(record, targets=commands[j][:, None], turns=turns[:, [j]])
         effect = wider.misfit(np.concatenate([x[:-1], [0.01 * np.exp(x[0]), 0.0], x[-1:]])) - rest
         gain.append(float(usual @ effect) ** 2 / max(float(effect @ effect), 1e-12))
     most = np.sort(np.argsort(gain)[::-1][:COUPLED])
     wider = replace(
         record,
         loads=np.column_stack([record.loads, speeds[:, most]]),
-        told=np.column_stack([commands[j] for j in most]),
+        targets=np.column_stack([commands[j] for j in most]),
         turns=turns[:, most],
     )
     return wider, np.concatenate([x[:-1], np.zeros(3 * len(most)), x[-1:]])
@@ -265,18 +265,18 @@ def _heard(start, steps, sent, u, step):  # type: ignore[no-untyped-def]
     mean = np.empty(steps)
     k, last = max(np.searchsorted(sent, start, side="right") - 1, 0), len(sent) - 1
     for i in range(steps):
-        at, end, total = start + i * step, start + (i + 1) * step, 0.0
+        row, end, total = start + i * step, start + (i + 1) * step, 0.0
         while k < last and sent[k + 1] < end:
             k += 1
-            if sent[k] > at:
-                total += (sent[k] - at) * u[k - 1]
-                at = sent[k]
-        mean[i] = (total + (end - at) * u[k]) / step
+            if sent[k] > row:
+                total += (sent[k] - row) * u[k - 1]
+                row = sent[k]
+        mean[i] = (total + (end - row) * u[k]) / step
     return mean
 
 
 @numba.njit(cache=True)
-def _acting(loads, told, turns, weights, pulls, shares, late):  # type: ignore[no-untyped-def]
+def _acting(loads, targets, turns, weights, pulls, shares, late):  # type: ignore[no-untyped-def]
     """What pushes in each step, and the inverse of inertia. Shapes: (steps,). Its own loop, since BLAS threads wait here."""
     push, ease = np.zeros(len(loads)), np.empty(len(loads))
     whole = int(np.floor(late))
@@ -286,8 +286,8 @@ def _acting(loads, told, turns, weights, pulls, shares, late):  # type: ignore[n
         for j in range(len(weights)):
             push[i] += loads[i, j] * weights[j]
         for j in range(len(pulls)):
-            at = min(i + whole, len(told) - 2)
-            push[i] += pulls[j] * (told[at, j] + part * (told[at + 1, j] - told[at, j]) - turns[i, j])
+            row = min(i + whole, len(targets) - 2)
+            push[i] += pulls[j] * (targets[row, j] + part * (targets[row + 1, j] - targets[row, j]) - turns[i, j])
             inertia += turns[i, j] * shares[j]
         ease[i] = 1.0 / max(inertia, 0.2)
     return push, ease
@@ -301,7 +301,7 @@ def _drive(heard, push, ease, start, time, measured, stiffness, damping, drag, f
     (rad/s^2) of the joint; pushes (rad/s^2) and the inverse of inertia by step. The observer holds position, speed and a load
     and forgets them by `keep` (fading memory filter: Morrison, Introduction to Sequential Smoothing, 1969, ch. 13).
     """
-    told = np.empty(len(time))
+    predicted = np.empty(len(time))
     near, speed, load = 1 - keep**3, 1.5 * (1 - keep) ** 2 * (1 + keep), (1 - keep) ** 3
     q, v, extra, k, last = measured[0], 0.0, 0.0, 0, start - 1.0
     for i in range(len(heard)):
@@ -314,10 +314,10 @@ def _drive(heard, push, ease, start, time, measured, stiffness, damping, drag, f
             fast = (v + h * (np.sign(drive) * limit + pull)) / (1.0 + h * drag)
         v = 0.0 if abs(fast) <= h * friction else fast - h * friction * np.sign(fast)
         while k < len(time) and time[k] <= begin + step:
-            told[k] = q + (time[k] - begin) * v
-            error, since = measured[k] - told[k], min(max(time[k] - last, step), 0.05)
+            predicted[k] = q + (time[k] - begin) * v
+            error, since = measured[k] - predicted[k], min(max(time[k] - last, step), 0.05)
             q, v, extra = q + near * error, v + speed * error / since, extra + load * error / since**2
             k, last = k + 1, time[k]
         q += step * v
-    told[k:] = q
-    return told
+    predicted[k:] = q
+    return predicted
