@@ -27,7 +27,7 @@ from gapless.worlds.drive_commands import drive_commands
 from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
 from gapless.worlds.path import in_steps
 from gapless.worlds.rollout import Failure, Sampler
-from gapless.worlds.sense import to_imu
+from gapless.worlds.sense import columns_of, to_imu
 from gapless.worlds.worlds import Worlds
 
 MOST_CHANGES = 2000  # of gains in a log: each stops the stepping loop
@@ -132,25 +132,26 @@ class Replayer:
         self.time = np.full((len(rows), most), np.nan)
         for w, r in enumerate(rows):
             self.time[w, : len(r)] = clock[r] - self.starts[w]
-        when = np.where(np.isnan(self.time), 0.0, self.time) + self.starts[:, None]
         self.columns: dict[str, tuple[str, ...]] = {}
         self.measured: dict[str, Array] = {}
-        floating = imu_of(self.twin.model) is not None
-        for signal in ("q", "dq", "tau", *(BASE if floating else ())):
-            if signal not in log:
-                continue
-            names = log[signal].columns if signal in BASE else self.joints
-            if signal not in BASE and not set(names) <= set(log[signal].columns):
-                continue
-            cols = [log[signal].columns.index(n) for n in names]
-            flat = log.at(signal, when.ravel())[:, cols]
-            self.columns[signal], self.measured[signal] = names, flat.reshape(*when.shape, len(names))
-            self.measured[signal][np.isnan(self.time)] = np.nan
-        self.command = np.full((*when.shape, len(self.joints)), np.nan)
-        for j, name in enumerate(self.joints):
-            if "q_cmd" in log and name in log["q_cmd"].columns:
-                self.command[..., j] = log.at("q_cmd", when.ravel())[:, log["q_cmd"].columns.index(name)].reshape(when.shape)
-        self.command[np.isnan(self.time)] = np.nan
+        for signal in ("q", "dq", "tau", *(BASE if self.twin.floating else ())):
+            names = self.joints if signal not in BASE else log[signal].columns if signal in log else ()
+            if signal in log and set(names) <= set(log[signal].columns):
+                self.columns[signal], self.measured[signal] = names, self._logged(signal, names)
+        self.command = self._logged("q_cmd", self.joints)
+
+    def _logged(self, signal: str, names: tuple[str, ...]) -> Array:
+        """Columns of a signal at the sample times, NaN where it has no such column. Shape: (windows, samples, columns)."""
+        out = np.full((*self.time.shape, len(names)), np.nan)
+        columns = self.log[signal].columns if signal in self.log else ()
+        known = [i for i, name in enumerate(names) if name in columns]
+        if known:
+            seen = np.isfinite(self.time)
+            times = (self.time + self.starts[:, None])[seen]
+            rows = np.full((len(times), len(names)), np.nan)
+            rows[:, known] = self.log.at(signal, times)[:, [columns.index(names[i]) for i in known]]
+            out[seen] = rows
+        return out
 
     def __call__(self, values: ArrayLike, space: Space | None = None, shift: Array | None = None) -> Replay:
         """Replay for vectors of parameters (k, parameters) over a space of the twin's (its own unless given).
@@ -298,22 +299,10 @@ class Replayer:
 
     def _samplers(self, worlds: Worlds, window: Ints) -> dict[str, Sampler]:
         """What reads each signal from the engine's state, late as it is."""
-        qpos, dof = [d.qpos for d in self._drives], [d.dof for d in self._drives]
-        places = {"q": ("qpos", qpos), "dq": ("qvel", dof), "tau": ("qfrc_actuator", dof)}
-        imu = imu_of(self.twin.model)
-        if imu is not None:
-            for signal, field, first, width in (
-                ("base_pos", "qpos", imu.qpos, 3),
-                ("quat", "qpos", imu.qpos + 3, 4),
-                ("base_vel", "qvel", imu.dof, 3),
-                ("gyro", "qvel", imu.dof + 3, 3),
-            ):
-                places[signal] = (field, list(range(first, first + width)))
-        out = {}
+        places, out = columns_of(self.twin.model), {}
         for signal, names in self.columns.items():
-            field, columns = places[signal]
             age = np.repeat(worlds.age[:, :1], len(names), axis=1) if signal in BASE else worlds.age
-            out[signal] = Sampler(field, np.array(columns, dtype=np.int64), age, self.time, window, self._step)
+            out[signal] = Sampler(*places[signal], age, self.time, window, self._step)
         return out
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from gapless import rotations
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput, unknown
-from gapless.robots import IMU, imu_of
+from gapless.robots import IMU, drives, imu_of
 from gapless.twin import ACCELEROMETER, Twin
 from gapless.worlds import path as _path
 
@@ -59,6 +59,18 @@ def age_of(path: Mapping[str, Array]) -> Array:
     return np.asarray(late + path["path.skew"][:, None] * np.arange(late.shape[1]))
 
 
+def columns_of(model: mujoco.MjModel) -> dict[str, tuple[str, Ints]]:
+    """Signal to the field of the engine's state that it shows, and the columns of it."""
+    qpos, dofs = np.array([(d.qpos, d.dof) for d in drives(model)], dtype=np.int64).reshape(-1, 2).T.copy()
+    out, imu = {"q": ("qpos", qpos), "dq": ("qvel", dofs), "tau": ("qfrc_actuator", dofs)}, imu_of(model)
+    if imu is not None:
+        out |= {"base_pos": ("qpos", imu.qpos + np.arange(3)), "quat": ("qpos", imu.qpos + np.arange(3, 7))}
+        out |= {"base_vel": ("qvel", imu.dof + np.arange(3)), "gyro": ("qvel", imu.dof + np.arange(3, 6))}
+    if ACCELEROMETER in [model.sensor(i).name for i in range(model.nsensor)]:
+        out["acc"] = ("sensordata", int(model.sensor(ACCELEROMETER).adr[0]) + np.arange(3))
+    return out
+
+
 class Sense:
     """Readings of n worlds: a ring of recorded steps, and the path that distorts them."""
 
@@ -66,28 +78,17 @@ class Sense:
         model = twin.model
         self._timestep, self._period = model.opt.timestep, twin.control_dt
         self.imu = imu_of(model)
+        places = columns_of(model)
         for signal in signals:
             if signal not in SIGNALS:
                 raise unknown("signal", signal, SIGNALS)
             if signal in ("quat", "gyro", "acc") and self.imu is None:
                 raise BadInput(f"{twin.name} has a fixed base, so there is no IMU to read {signal!r} from")
-        joints = len(twin.drives)
-        self._gravity = model.opt.gravity.copy()
-        self._qpos = np.array([d.qpos for d in twin.drives], dtype=np.int64)
-        self._dof = np.array([d.dof for d in twin.drives], dtype=np.int64)
-        self._columns: dict[str, tuple[str, NDArray[np.int64]]] = {"q": ("qpos", self._qpos), "dq": ("qvel", self._dof)}
-        self._columns["tau"] = ("qfrc_actuator", self._dof)
-        if self.imu is not None:
-            self._columns["quat"] = ("qpos", np.arange(self.imu.qpos + 3, self.imu.qpos + 7))
-            self._columns["gyro"] = ("qvel", np.arange(self.imu.dof + 3, self.imu.dof + 6))
-        if "acc" in signals:
-            names = [model.sensor(i).name for i in range(model.nsensor)]
-            if ACCELEROMETER not in names:
+            if signal not in places:
                 raise BadInput('the signal "acc" needs an accelerometer in the model: add Sensors(accelerometer=True)')
-            at = int(model.sensor(ACCELEROMETER).adr[0])
-            self._columns["acc"] = ("sensordata", np.arange(at, at + 3))
-        self._columns = {s: self._columns[s] for s in signals}
-        late = high.get("latency.observation", 0.0) + joints * high.get("sensors.skew", 0.0)
+        self._gravity = model.opt.gravity.copy()
+        self._columns = {signal: places[signal] for signal in signals}
+        late = high.get("latency.observation", 0.0) + len(twin.drives) * high.get("sensors.skew", 0.0)
         periods = math.ceil(late / twin.control_dt) + 2
         width = {"qpos": model.nq, "qvel": model.nv, "qfrc_actuator": model.nv, "sensordata": model.nsensordata}
         self._ring = {f: np.zeros((periods, n, twin.substeps, width[f])) for f, _ in self._columns.values()}
@@ -107,7 +108,7 @@ class Sense:
     def update(self, path: Mapping[str, Array], rng: np.random.Generator) -> None:
         """Take up the period just recorded and read it. Randomness is drawn for all worlds, whatever happened in any."""
         self._newest = (self._newest + 1) % self._periods
-        lost: NDArray[np.bool_] | None = None
+        lost: Bools | None = None
         if self._noisy:
             for drawn in self._drawn.values():
                 rng.standard_normal(out=drawn)
@@ -123,7 +124,7 @@ class Sense:
                 out[lost] = self.readings[signal][lost]
             self.readings[signal] = out
 
-    def wire(self, path: Mapping[str, Array], ids: NDArray[np.int64]) -> None:
+    def wire(self, path: Mapping[str, Array], ids: Ints) -> None:
         """Take up what stays the same until the path of worlds changes: how late they report, how IMU and ground lie."""
         late = age_of({name: path[name][ids] for name in ("path.observation", "path.skew")})
         # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
@@ -134,7 +135,7 @@ class Sense:
             of = {name: path[name][ids] for name in IMU_FIELDS}
             self._seat[ids], self._ground[ids] = seat_of(of, self.imu), ground_of(of)
 
-    def past(self, field: str, columns: NDArray[np.int64], age: Array) -> Array:
+    def past(self, field: str, columns: Ints, age: Array) -> Array:
         """A recorded field of every world as it was some time ago [s], exact between steps. age and result: (n, columns)."""
         assert age.shape[1] == len(columns)  # compiled code does not check
         out = np.empty(age.shape)
@@ -142,7 +143,7 @@ class Sense:
         _path.read(self._ring[field], self._newest, columns, late, out)
         return out
 
-    def reset(self, ids: NDArray[np.int64], qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
+    def reset(self, ids: Ints, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
         """Worlds that start anew have been in this state for as long as the ring reaches back."""
         self._drift[ids] = 0.0
         still = {"qpos": qpos, "qvel": qvel, "qfrc_actuator": np.zeros_like(qvel)}
@@ -166,7 +167,7 @@ class Sense:
         )
         return out
 
-    def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | NDArray[np.int64]) -> Array:
+    def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | Ints) -> Array:
         """What the sensor makes of the truth, for worlds `ids`."""
         noise = self._drawn[signal][ids]
 

@@ -34,6 +34,7 @@ from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
 from gapless.twin import MECHANISMS, Point, Twin, finite, mechanism_from, within_tolerance
+from gapless.worlds.sense import columns_of
 from gapless.worlds.worlds import Worlds
 
 MAX_FILE = 2**20  # bytes
@@ -161,11 +162,8 @@ class StandIn:
 
     def _captured(self) -> dict[str, Array]:
         """Position and velocity of the base, exact, at the instant that the IMU's readings show."""
-        imu, worlds = imu_of(self._twin.model), self._worlds
-        assert imu is not None
-        age = np.repeat(worlds.path["path.observation"][:, :1], 3, axis=1)
-        places = (("base_pos", "qpos", imu.qpos), ("base_vel", "qvel", imu.dof))
-        return {signal: worlds.sense.past(field_, np.arange(at, at + 3), age)[0] for signal, field_, at in places}
+        age, places = np.repeat(self._worlds.age[:, :1], 3, axis=1), columns_of(self._twin.model)
+        return {signal: self._worlds.sense.past(*places[signal], age)[0] for signal in ("base_pos", "base_vel")}
 
     def write(self, command: Command) -> None:
         if self._stopped:
