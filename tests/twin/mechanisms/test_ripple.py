@@ -6,6 +6,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.explain import explain
+from gapless.identify import fit
 from gapless.learn.presets import draw_from
 from gapless.logs import Log
 from gapless.twin import Friction, Gaussian, Point, Twin, export_settings, load_recipe, recipe_of, save_belief
@@ -50,13 +51,27 @@ def test_it_is_named_as_a_cause_though_the_twin_lacks_it(log):
         assert found.mechanisms[0].parameters[name].value == pytest.approx(value, rel=0.2)
 
 
-def test_saved_it_is_said_to_be_missing_and_the_recipe_makes_it_again(tmp_path):
-    twin = Twin.load("bench", add=[Ripple({"servo": 20.0})])
-    twin.save(tmp_path / "twin.xml")
+def test_it_is_fitted_saved_and_made_again_though_the_twin_lacks_it(log, tmp_path):
+    found = fit(Twin.load("bench", add=[Friction(full=True)]), [log])
+    assert next(r for r in found.ladder if r.name == "+ torque ripple").added
+    values = dict(zip(found.twin.space.names, found.values, strict=True))
+    assert values["ripple.periods/servo"] == pytest.approx(20.0, abs=0.3)
+    for name, value in TRUTH.items():
+        assert values[name] == pytest.approx(value, abs=0.05)
+        assert name in found.belief.space.names
+    found.twin.save(tmp_path / "twin.xml", found.values)
     mujoco.MjModel.from_xml_path(str(tmp_path / "twin.xml"))
     assert "the torque of ripple" in (tmp_path / "twin.xml").read_text()
-    save_belief(Point(twin.space, twin.space.nominal), tmp_path / "belief.json", recipe_of(twin))
-    assert load_recipe("bench", tmp_path / "belief.json").space.names == twin.space.names
+    save_belief(found.belief, tmp_path / "belief.json", recipe_of(found.twin))
+    assert load_recipe("bench", tmp_path / "belief.json").space.names == found.twin.space.names
+
+
+def test_it_is_not_tried_where_errors_do_not_repeat_over_the_angle():
+    spec = Spec("bench", seed=1, change={"gains.kp/*": "x0.7", "friction.coulomb/*": "x2"}, sensors={"noise_q": 0.0003})
+    stand_in = StandIn(spec)
+    log = record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+    found = fit(Twin.load("bench", add=[Friction(full=True)]), [log])
+    assert "+ torque ripple" not in [r.name for r in found.ladder]
 
 
 def test_wide_draws_it_and_exports_say_that_they_lack_it():
@@ -68,3 +83,4 @@ def test_wide_draws_it_and_exports_say_that_they_lack_it():
     entry = {"value": 0.0, "low": -0.1, "high": 0.1}
     entries = {p.name: entry | {"value": p.nominal, "low": p.nominal - 0.1, "high": p.nominal + 0.1} for p in space.parameters}
     assert "ripple.sine" in export_settings("mjlab", twin.model, belief, {"parameters": entries})
+    assert Point(space, space.nominal)

@@ -12,11 +12,12 @@ from gapless.arrays import Array, Bools
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model import surroundings
 from gapless.identify.full_model import window_objective as coupled
-from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, gain_of
+from gapless.identify.per_joint.kernel import QUANTITIES
+from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, gain_of, least_gain
 from gapless.identify.score import Scorer, by_block
 from gapless.logs import Log
 from gapless.measure import BLOCK, Split, Trace, Windows, holds, runs, windows
-from gapless.twin import Parameter, Space, Twin, quantities
+from gapless.twin import Mechanism, Motion, Parameter, Space, Twin, quantities
 
 CHEAP_STEPS = 1e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
 MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
@@ -84,10 +85,13 @@ class Step:
     """Under which its fits are remembered."""
     name: str
     """As tables show it."""
+    adds: tuple[str, ...] = ()
+    """Quantities that it fits besides."""
+    mechanism: Mechanism | None = None
+    """What the twin lacks for that."""
 
 
 ZEROS = Step("zeros", "full model, each log's own encoder zero")
-LINKS = Step("links", "+ link masses and centres")
 COUPLED = Step("full model", "full model")
 STATED = Step("damping as stated", "  damping gain as stated")
 EVOLVED = Step("evolved", "full model, evolved")
@@ -101,14 +105,15 @@ def together(
     before = by_block(traced, "heldout", len(full.split))
     table = surroundings.suspected(state.twin, traced, left_out, len(full.split))
     rungs: list[Rung] = []
-    for step in _plan(state, before, top, left_out, full, evolve, table is not None):
+    steps = _plan(state, before, top, left_out, full, evolve, table is not None)
+    for step in [*steps, *_mechanisms(state.twin, traced)]:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
         trial = _touching(state, table, full) if step is TABLE and table is not None else _extended(state, step, full)
         shown = full.predicted(trial)
         after = by_block(shown, "heldout", len(full.split))
         gain, error = gain_of(list(before.T), list(after.T))
         # what the full model finds holds there, and alone nearly; a number that the model states needs reasons to be given up
-        least = {COUPLED: -EQUAL, STATED: -max(error, EQUAL)}.get(step, max(error, LEAST))
+        least = {COUPLED.key: -EQUAL, STATED.key: -max(error, EQUAL)}.get(step.key, max(error, least_gain(step.adds)))
         rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, gain > least))
         full.tick(f"{step.name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
         if rungs[-1].added:
@@ -127,12 +132,26 @@ def _plan(
     in_full = float(np.sqrt(np.nanmean(sound, axis=0)).mean())
     alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
     if not twin.all_servos:
-        plan = [ZEROS, LINKS]
+        plan = [ZEROS]
     elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if in_full > CARRIES_OVER * alone else CHEAP_STEPS):
         plan = [COUPLED]
         if {"gains.kd", "friction.viscous"} <= {p.quantity for p in state.space.parameters}:
             plan.append(STATED)
     return plan + [EVOLVED] * evolve + [TABLE] * table
+
+
+def _mechanisms(twin: Twin, traced: Sequence[Trace]) -> list[Step]:
+    """Rungs that joints alone cannot climb, of mechanisms that the twin has, or lacks while its errors speak for them."""
+    seen = zip(*((t.measured, t.dq, t.error("heldout")) for t in traced), strict=True)
+    lacking = twin.suspects(Motion(*map(np.concatenate, seen))) if twin.all_servos else []
+    out = []
+    for rung, names in quantities.rungs().items():
+        hidden = twin.all_servos and any(quantities.of(name).torque_only for name in names)
+        mechanism = next((m for m, added in lacking if {p.quantity for p in added} & set(names)), None)
+        known = mechanism is not None or {p.quantity for p in twin.space.parameters} & set(names)
+        if known and not hidden and not set(names) <= set(QUANTITIES):
+            out.append(Step(rung, rung, names, mechanism))
+    return out
 
 
 def _affordable(state: State, full: Full, most: float) -> bool:
@@ -144,9 +163,9 @@ def _affordable(state: State, full: Full, most: float) -> bool:
 
 def _extended(state: State, step: Step, full: Full) -> State:
     """A fit with what a rung adds."""
-    space = state.space
-    if step is LINKS:
-        space = _with(space, [p for p in state.twin.space.parameters if quantities.of(p.name).torque_only])
+    if step.mechanism is not None:
+        state = _grown(state, step.mechanism)
+    space = _with(state.space, [p for p in state.twin.space.parameters if p.quantity in step.adds])
     if step is STATED:
         state = _damping_as_stated(state)
         space = replace(space, parameters=tuple(p for p in space.parameters if p.quantity != "gains.kd"))
@@ -188,24 +207,28 @@ def _damping_as_stated(state: State) -> State:
     return replace(state, values=space.clip(values))
 
 
+def _grown(state: State, mechanism: Mechanism) -> State:
+    """The same fit with a mechanism installed, at its nominal values."""
+    twin = state.twin.plus(mechanism)
+    places = [twin.space.names.index(n) for n in state.twin.space.names]
+    vectors = np.tile(twin.space.nominal, (3, 1))
+    vectors[:, places] = [state.values, *state.halves]
+    return replace(state, twin=twin, values=vectors[0], halves=vectors[1:])
+
+
 def _with(space: Space, more: Sequence[Parameter]) -> Space:
     return replace(space, parameters=(*space.parameters, *more))
 
 
 def _touching(state: State, table: surroundings.Suspect, full: Full) -> State:
     """Add a table, and fit where and how stiff it is to the windows in which the robot seems to touch it."""
-    twin = state.twin.plus(table.mechanism)
-    places = [twin.space.names.index(n) for n in state.twin.space.names]
+    grown = _grown(state, table.mechanism)
+    twin, vectors = grown.twin, np.stack([grown.values, *grown.halves])
+    vectors[:, twin.space.names.index("table.height")] = table.height
     ours = [twin.space.names.index(n) for n in twin.space.match("table.*")]
-
-    def over(values: Array) -> Array:
-        out = twin.space.values({"table.height": table.height})
-        out[places] = values
-        return out
-
     found = []
     for label, where in full.parts(table.blocks):
-        start = over(state.values)
+        start = vectors[0]
         if where.any():
             data = full.windows(twin, where)
 
@@ -217,11 +240,9 @@ def _touching(state: State, table: surroundings.Suspect, full: Full) -> State:
 
             start = np.array(full.remember(f"table, {label}", fitted)["x"])
         found.append(start[ours])
-    vectors = [over(v) for v in (state.values, *state.halves)]
-    for vector, own in zip(vectors, found, strict=True):
-        vector[ours] = own
+    vectors[:, ours] = found
     data, space = full.windows(twin, table.blocks), twin.space.select("table.*")
     there = coupled.Objective(data, space, vectors[0], coupled.typical(data, vectors[0]))
     parts = [*state.parts, there.finish(there.start)[1]]
     both = _with(state.space, space.parameters)
-    return State(twin, vectors[0], np.stack(vectors[1:]), both, parts, state.zeros, state.rivals)
+    return State(twin, vectors[0], vectors[1:], both, parts, state.zeros, state.rivals)

@@ -13,9 +13,9 @@ from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, S
 
 # Cogging and torque ripple of brushless motors is 1-5 % of the rated torque.
 SIZE = 0.02  # of the torque limit: a ripple met in practice
-FEWEST = 3.0  # periods that a joint must pass through before errors that repeat are taken for ripple
+FEWEST = 2.0  # periods that a joint must pass through before errors that repeat are taken for ripple
 MOST = 200.0  # periods per turn that are looked for
-SHARE = 0.3  # of a joint's error that ripple must explain in the half of the motion from which it was not found
+SHARE = 0.2  # of a joint's error that ripple must explain in the half of the motion from which it was not found
 SAMPLES = 2000  # that are looked at
 
 RUNG = "+ torque ripple"
@@ -77,7 +77,7 @@ class Ripple(Mechanism):
             for d, size in zip(motors, sizes, strict=True)
         ]
         stated = [(d.name, self.periods[d.name]) for d in motors]
-        parameters += [PERIODS.amount(name, n, 0.5, 0.2, 0.5 * n, 2 * n) for name, n in stated]
+        parameters += [PERIODS.amount(name, n, 1.0, 0.5, 0.5 * n, 2 * n) for name, n in stated]
 
         def apply(fields: Fields, values: Values) -> None:
             """No field of the model has it."""
@@ -102,9 +102,9 @@ def _periods(q: Array, dq: Array, error: Array) -> float:
     half = np.arange(len(q)) * 16 // len(q) % 2 == 0
 
     def share(n: float, fit: Array, judge: Array) -> float:
-        """Of the error beyond what is plain that ripple explains; it lags behind the angle, so each way has its own phase."""
+        """Of the error beyond what is plain that ripple explains; it lags behind the angle, so its phase depends on speed."""
         wave = np.column_stack([np.sin(n * q), np.cos(n * q)])
-        both = np.column_stack([plain, wave, wave * way[:, None]])
+        both = np.column_stack([plain, wave, wave * way[:, None], wave * dq[:, None]])
         left = [error - x @ np.linalg.lstsq(x[fit], error[fit], rcond=None)[0] for x in (plain, both)]
         before, after = (float((e[judge] ** 2).sum()) for e in left)
         return 1 - after / before if before > 0 else 0.0
