@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
-
-from rich.console import RenderableType
+from typing import Any
 
 from gapless.errors import BadInput
 from gapless.explain import page
@@ -23,7 +21,7 @@ from gapless.gap import Gap, measure
 from gapless.logs import Log
 from gapless.measure import admit, long_enough, moving, phase_map
 from gapless.plain import plain, read_json
-from gapless.report import Result, Section, Verdict
+from gapless.report import Result
 from gapless.twin import Twin
 
 
@@ -31,26 +29,14 @@ from gapless.twin import Twin
 class Diagnosis(Result):
     """How far the model as given is from the robot, and why."""
 
-    NAME: ClassVar[str] = "gap"
+    NAME = "gap"
+    PAGE = page
 
     gap: Gap
     """Of the model as given, and with the causes put in."""
     explanation: Explanation
     phases: dict[str, dict[str, float | None]]
     """How much larger the mean squared error is in a phase than elsewhere, with the causes put in, by joint and phase."""
-
-    @property
-    def title(self) -> str:
-        return self.gap.title
-
-    def verdict(self) -> Verdict:
-        return page.verdict(self)
-
-    def sections(self) -> Iterable[Section | None]:
-        return page.sections(self)
-
-    def glance(self) -> Iterable[RenderableType]:
-        return page.glance(self)
 
     def json(self) -> dict[str, Any]:
         return plain({"verdict": self.verdict().text, "explanation": self.explanation, "phases": self.phases}) | {

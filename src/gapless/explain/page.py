@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gapless.gap import gap_details, gap_distribution, gap_horizons, gap_legend, gap_off, gap_provenance, gap_strip
+from gapless.gap import gap_off
 from gapless.report import GREY, ORANGE, Cell, Plot, Section, Table, Verdict, dots, known, literal, percent, short
 
 if TYPE_CHECKING:
@@ -47,16 +47,11 @@ def sections(found: Diagnosis) -> Iterator[Section | None]:
     """The page after its verdict."""
     steps = [[f"{i}. {step}"] for i, step in enumerate(found.explanation.next, start=1)]
     yield Section("What to do next", table=Table(("",), steps)) if steps else None
-    height = max(250, 70 + 34 * (2 + len(found.explanation.mechanisms)))
+    how_far, *details, made_from = (s for s in found.gap.sections() if s)
     text = "Causes by their share of the error, with 90 % intervals; and the error by time ahead. Dotted lines need no model."
-    plots = [p for p in (_causes(found, height), gap_horizons(found.gap, height)) if p]
-    yield Section("Why, and how far", text, legend=gap_legend(found.gap), plots=plots, wide=True)
-    yield from gap_details(found.gap)
-    yield _parameters(found)
-    yield _remainder(found)
-    yield _task(found)
-    yield gap_distribution(found.gap.distances)
-    yield gap_provenance(found.gap)
+    plots = [*_causes(found), *how_far.plots]
+    yield Section("Why, and how far", text, legend=how_far.legend, plots=plots, wide=True)
+    yield from (*details, _parameters(found), _remainder(found), _task(found), made_from)
 
 
 def glance(found: Diagnosis) -> list[RenderableType]:
@@ -65,7 +60,7 @@ def glance(found: Diagnosis) -> list[RenderableType]:
     steps = RichTable(title="what to do next", title_justify="left", box=None, show_header=False, pad_edge=False)
     for i, step in enumerate(found.explanation.next[:MOST_STEPS], start=1):
         steps.add_row(f"{i}.", Text(step))
-    return [*parts, *([Group(Text(""), steps)] if found.explanation.next else []), gap_strip(found.gap)]
+    return [*parts, *([Group(Text(""), steps)] if found.explanation.next else []), *found.gap.glance()]
 
 
 def cause(c: Cause) -> str:
@@ -81,11 +76,11 @@ def _rest(found: Diagnosis) -> dict[str, float]:
     return {"numbers within tolerance": why.tolerances, "no parameter explains": why.remainder.share}
 
 
-def _causes(found: Diagnosis, height: int) -> Plot | None:
+def _causes(found: Diagnosis) -> Iterator[Plot]:
     """Shares as horizontal bars with intervals, the largest on top; what is left in grey."""
     causes = [c for c in found.explanation.mechanisms if known(c.share)]
     if not causes:
-        return None
+        return
     rows = [(literal(label), share, share, share) for label, share in _rest(found).items() if known(share)][::-1]
     others = len(rows)
     for c in causes[::-1]:  # plotly's first bar is the lowest
@@ -106,7 +101,7 @@ def _causes(found: Diagnosis, height: int) -> Plot | None:
         "yaxis": {"tickvals": place, "ticktext": [r[0] for r in rows], "nticks": len(rows), "showgrid": False},
         "bargap": 0.45,
     }
-    return Plot("Causes", [bars, interval, labels], layout, height=height)
+    yield Plot("Causes", [bars, interval, labels], layout, height=max(250, 70 + 34 * len(rows)))
 
 
 def _lines(c: Cause) -> str:

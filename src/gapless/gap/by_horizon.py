@@ -8,13 +8,12 @@ gap["q"].noise, gap["q"].moves                # below which no model can go, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from rich.console import RenderableType
 
 from gapless.arrays import Array, Bools
 from gapless.gap import page
@@ -40,7 +39,7 @@ from gapless.measure import (
     windows,
 )
 from gapless.plain import NOT_SAVED, plain
-from gapless.report import Result, Section, Verdict
+from gapless.report import Result
 from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import Replayer
 
@@ -85,7 +84,8 @@ class Errors:
 class Gap(Result):
     """What is left between a twin and its logs."""
 
-    NAME: ClassVar[str] = "errors"
+    NAME = "errors"
+    PAGE = page
 
     robot: str
     joints: tuple[str, ...]
@@ -107,19 +107,6 @@ class Gap(Result):
     origin: Origin
     traces: tuple[Trace, ...] = field(default=(), metadata=NOT_SAVED)
     """For plots; a loaded gap has none."""
-
-    @property
-    def title(self) -> str:
-        return f"Gap of {self.robot or 'a robot'}"
-
-    def verdict(self) -> Verdict:
-        return page.verdict(self)
-
-    def sections(self) -> Iterable[Section | None]:
-        return page.sections(self)
-
-    def glance(self) -> Iterable[RenderableType]:
-        return [page.strip(self)]
 
     def json(self) -> dict[str, Any]:
         """With figures that are means over joints: errors by prediction and horizon, and the noise floor."""

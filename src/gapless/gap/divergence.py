@@ -9,12 +9,10 @@ A log's commands in the twin, from the robot's first state, are the twin's comma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
-from rich.console import RenderableType
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError
@@ -24,7 +22,7 @@ from gapless.gap.growth import SHARE, Growth, growth, smoothed
 from gapless.logs import Log
 from gapless.measure import BLOCK, SETTLE, Repeat, admit, command_of, from_the_start, one_robot, repeats, same_drive
 from gapless.plain import NOT_SAVED
-from gapless.report import Result, Section, Verdict
+from gapless.report import Result
 from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import replay
 
@@ -72,7 +70,8 @@ class Divergence:
 class Experiment(Result):
     """What the logs allow to say."""
 
-    NAME: ClassVar[str] = "experiment"
+    NAME = "experiment"
+    PAGE = divergence_page
 
     itself: Divergence | None
     """The robot beside itself."""
@@ -83,19 +82,6 @@ class Experiment(Result):
     note: str
     """Why there is not."""
     origin: Origin
-
-    @property
-    def title(self) -> str:
-        return "Replay experiment"
-
-    def verdict(self) -> Verdict:
-        return divergence_page.verdict(self)
-
-    def sections(self) -> Iterable[Section | None]:
-        return divergence_page.sections(self)
-
-    def glance(self) -> Iterable[RenderableType]:
-        return divergence_page.glance(self)
 
 
 @dataclass(frozen=True)

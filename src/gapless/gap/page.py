@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from gapless.gap.distribution import Distances
+from gapless.measure import overlays
 from gapless.report import (
     BLUE,
     GREY,
     ORANGE,
     RED,
     Cell,
-    Curves,
     Plot,
     Section,
     Table,
     Verdict,
     known,
     line,
-    overlays,
     percent,
     short,
     shown,
@@ -78,27 +77,15 @@ def off(gap: Gap) -> str:
 def sections(gap: Gap) -> Iterator[Section | None]:
     """The page of a gap alone."""
     text = "The error by time ahead. Dotted lines need no model."
-    yield Section("How far", text, legend=legend(gap), plots=[horizons(gap)], wide=True)
-    yield from details(gap)
-    yield distribution(gap.distances)
-    yield provenance(gap)
-
-
-def details(gap: Gap) -> Iterator[Section | None]:
-    """Stretches of each joint, then figures by joint and by signal."""
+    legend = [PREDICTIONS[p][:2] for p in reversed(PREDICTIONS) if curve(gap, p)] + [("noise floor", BLUE)]
+    yield Section("How far", text, legend=legend, plots=[_horizons(gap)], wide=True)
     units = dict(zip(gap["q"].columns, gap["q"].units, strict=True))
-    logs = []
-    for t in gap.traces:
-        predictions = {"model": t.given} | ({"with the causes": t.twin} if gap.with_causes else {})
-        logs.append(Curves(t.name, t.joints, t.time, t.measured, t.command, predictions, t.window))
-    yield from overlays(logs, "model", units)
+    predictions = {"model": "given", **({"with the causes": "twin"} if gap.with_causes else {})}
+    yield from overlays(gap.traces, predictions, "given", units)
     yield _joints(gap)
     yield _signals(gap)
-
-
-def legend(gap: Gap) -> list[tuple[str, str]]:
-    """Labels and colours of the predictions that there are."""
-    return [PREDICTIONS[p][:2] for p in reversed(PREDICTIONS) if curve(gap, p)] + [("noise floor", BLUE)]
+    yield distribution(gap.distances)
+    yield gap.origin.section(("motion", _seconds(gap)))
 
 
 def curve(gap: Gap, prediction: str) -> dict[str, float]:
@@ -109,7 +96,7 @@ def curve(gap: Gap, prediction: str) -> dict[str, float]:
     return {h: v for h, v in by.items() if known(v) and v > 0}
 
 
-def horizons(gap: Gap, height: int = 250) -> Plot:
+def _horizons(gap: Gap) -> Plot:
     """Error against time ahead on a logarithmic axis; positions of the horizons are even, for a whole log has no length."""
     place = {h: i for i, h in enumerate(TICKS)}
     factor, unit = shown(gap.unit)
@@ -127,17 +114,17 @@ def horizons(gap: Gap, height: int = 250) -> Plot:
         "xaxis": {"tickvals": list(place.values()), "ticktext": list(TICKS.values()), "range": ends},
         "yaxis": {"type": "log", "title": {"text": f"error [{unit}]"}, "dtick": 1, "exponentformat": "none"},
     }
-    return Plot("Error, mean over joints", data, layout, height=height)
+    return Plot("Error, mean over joints", data, layout, height=250)
 
 
-def strip(gap: Gap) -> RenderableType:
+def glance(gap: Gap) -> Iterable[RenderableType]:
     """The same for a terminal: a row for each horizon, errors as marks on one logarithmic axis."""
     factor, unit = shown(gap.unit)
     curves = {p: {h: factor * v for h, v in curve(gap, p).items()} for p in PREDICTIONS if curve(gap, p)}
     floor = factor * gap.over_joints(gap["q"].noise)
     every = [v for c in curves.values() for v in c.values()] + [floor] * (floor > 0)
     if not every:
-        return Text("")
+        return []
     low = math.floor(math.log10(min(every)))
     high = max(math.ceil(math.log10(max(every))), low + 1)
 
@@ -163,7 +150,7 @@ def strip(gap: Gap) -> RenderableType:
     marks = [Text.assemble(PREDICTIONS[p][2], f" {PREDICTIONS[p][0]}") for p in curves]
     marks += [Text.assemble(FLOOR, " noise floor")] * (floor > 0)
     used = Text(f"how far: error, mean over joints [{unit}]; {_seconds(gap)}", "italic")
-    return Group(Text(""), used, table, Text("  ").join(marks))
+    return [Text(""), used, table, Text("  ").join(marks)]
 
 
 def distribution(distances: Distances) -> Section | None:
@@ -178,11 +165,6 @@ def distribution(distances: Distances) -> Section | None:
     cells = [[name, short(d.size), short(d.usual), short(d.ratio)] for name, d in rows]
     table = Table(("state", "model", "robot itself", "ratio"), cells, fold=f"{len(rows)} distances")
     return Section("Distribution of states", text, table) if rows else None
-
-
-def provenance(gap: Gap) -> Section:
-    """What the gap was measured from."""
-    return gap.origin.section(("motion", _seconds(gap)))
 
 
 def _seconds(gap: Gap) -> str:

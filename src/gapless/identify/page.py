@@ -12,14 +12,13 @@ from rich.console import RenderableType
 
 from gapless.arrays import Array
 from gapless.identify.temperature import growth
-from gapless.measure import Trace
+from gapless.measure import Trace, names_of, overlays, rms
 from gapless.report import (
     BLUE,
     GREY,
     ORANGE,
     RED,
     Cell,
-    Curves,
     Plot,
     Section,
     Table,
@@ -29,19 +28,14 @@ from gapless.report import (
     known,
     line,
     literal,
-    names_of,
     notes,
-    overlays,
-    rms,
     short,
     size,
-    stretches,
 )
 
 if TYPE_CHECKING:
     from gapless.identify.result import Estimate, Fit
 
-WINDOW = 3.0  # s: as much of a motion as one plot shows
 MOST_DOTS = 400  # of a cloud
 MOST_UNKNOWN = 5  # that a terminal shows
 BINS = 12
@@ -57,7 +51,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield _unknown(fit)
     yield _errors(fit)
     yield from _by_joint(fit.traces)
-    yield from overlays([_curves(t) for t in fit.traces], "fitted", dict.fromkeys(fit.pose, "rad"))
+    yield from overlays(fit.traces, {"as given": "given", "fitted": "heldout"}, "heldout", dict.fromkeys(fit.pose, "rad"))
     yield _ladder(fit)
     yield _parameters(fit)
     yield from _residuals(fit.traces)
@@ -119,12 +113,6 @@ def _off(trace: Trace, of: str, joint: int) -> Array:
     return np.degrees(trace.error(of)[:, joint])
 
 
-def _curves(trace: Trace) -> Curves:
-    predictions = {"as given": trace.given, "fitted": trace.heldout}
-    stretch = stretches(trace.time, WINDOW)
-    return Curves(trace.name, trace.joints, trace.time, trace.measured, trace.command, predictions, stretch)
-
-
 def _baselines(fit: Fit) -> Section:
     errors = [(BASELINES[k], math.degrees(e)) for k, e in asdict(fit.heldout).items() if known(e)]
     names, values = [name for name, _ in errors[::-1]], [value for _, value in errors[::-1]]  # plotly's first bar is the lowest
@@ -167,7 +155,7 @@ def _by_joint(traces: Sequence[Trace]) -> Iterator[Section]:
     before, after = (np.array([[rms(_off(t, of, j)) for j in range(len(joints))] for t in traces]) for of in PREDICTIONS[2:])
     tints = np.nan_to_num(after / np.nanmax(after, initial=1e-9))
     cells: list[list[str | Cell]] = []
-    for name, *row in zip(names_of([t.name for t in traces]), before, after, tints, strict=True):
+    for name, *row in zip(names_of(traces), before, after, tints, strict=True):
         cells.append([name, *(Cell(f"{short(b)} → {short(a)}", float(tint)) for b, a, tint in zip(*row, strict=True))])
     text = "Held-out error [deg], as given → fitted; the redder, the more is left."
     yield Section("By motion and joint", text, Table(("motion", *joints), cells))

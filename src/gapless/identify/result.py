@@ -8,21 +8,19 @@ fit.twin.save("twin.xml", fit.values)
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
-from rich.console import RenderableType
 
 from gapless.arrays import Array
+from gapless.identify import page
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.score import Scores
 from gapless.identify.uncertainty import Unknown
 from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
-from gapless.report import Result, Section, Verdict
+from gapless.report import Result
 from gapless.twin import Belief, Gaussian, Origin, Twin, load_belief, recipe_of, save_belief
 
 NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
@@ -69,7 +67,8 @@ def estimates(belief: Gaussian) -> dict[str, Estimate]:
 class Fit(Result):
     """What a fit found."""
 
-    NAME: ClassVar[str] = "fit"
+    NAME = "fit"
+    PAGE = page
 
     robot: str
     parameters: dict[str, Estimate]
@@ -109,26 +108,6 @@ class Fit(Result):
     def used(self) -> str:
         """How much of the logs was fitted to."""
         return f"{self.seconds_used:.0f} s of {self.seconds_given:.0f} s of logs"
-
-    @property
-    def title(self) -> str:
-        return f"Fit of {self.robot or 'a robot'}"
-
-    def verdict(self) -> Verdict:
-        """Before and after beside the baselines, whether to trust the fit, and what is not known."""
-        from gapless.identify.page import verdict
-
-        return verdict(self)
-
-    def sections(self) -> Iterable[Section | None]:
-        from gapless.identify.page import sections
-
-        return sections(self)
-
-    def glance(self) -> Iterable[RenderableType]:
-        from gapless.identify.page import glance
-
-        return glance(self)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write twin.xml (plain MJCF, values baked in), belief.json, fit.json and report.html."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -33,7 +33,7 @@ GOOD = 0.95  # share of runs that succeed
 class CourseResult(Result):
     """How a policy did. Shape of each array: (runs,)."""
 
-    NAME: ClassVar[str] = "course"
+    NAME = "course"
 
     command: Array
     """Shape: (runs, columns)."""

@@ -11,6 +11,7 @@ from gapless.measure.baselines import commanded as is_commanded
 from gapless.measure.baselines import delayed as delayed_command
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, usual
+from gapless.measure.overlay import names_of, overlays, rms
 from gapless.measure.phase import phase_map, phases
 from gapless.measure.repeated import Repeat, command_of, from_the_start, repeats
 from gapless.measure.signals import difference, difference_columns, signals_of, units
@@ -46,11 +47,14 @@ __all__ = [
     "long_enough",
     "mean_by",
     "moving",
+    "names_of",
     "one_robot",
     "outlying",
+    "overlays",
     "phase_map",
     "phases",
     "repeats",
+    "rms",
     "runs",
     "same_drive",
     "signals_of",

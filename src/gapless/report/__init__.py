@@ -1,6 +1,5 @@
 """Reports: what a person would rather look at than read, on one page or in a terminal; and what every result can do."""
 
-from gapless.report.overlay import Curves, names_of, overlays, rms, stretches
 from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line
 from gapless.report.result import Result, in_terminal, notes
 from gapless.report.words import known, literal, percent, short, shown, size
@@ -11,7 +10,6 @@ __all__ = [
     "ORANGE",
     "RED",
     "Cell",
-    "Curves",
     "Plot",
     "Result",
     "Section",
@@ -22,13 +20,9 @@ __all__ = [
     "known",
     "line",
     "literal",
-    "names_of",
     "notes",
-    "overlays",
     "percent",
-    "rms",
     "short",
     "shown",
     "size",
-    "stretches",
 ]

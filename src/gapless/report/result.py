@@ -9,7 +9,7 @@ import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -29,25 +29,31 @@ PAGE = "report.html"
 class Result:
     """Base of all results."""
 
-    NAME: ClassVar[str]
+    NAME: str
     """Of the JSON file in a saved folder, without its ending."""
+
+    PAGE: Any
+    """The module that has `verdict`, `sections` and `glance` of such results, for those that do not have them themselves."""
 
     @property
     def title(self) -> str:
         """Of the page."""
-        raise NotImplementedError
+        return f"{self.NAME.capitalize()} of {getattr(self, 'robot', '') or 'a robot'}"
 
     def verdict(self) -> Verdict:
         """What a reader takes away, in a sentence or two."""
-        raise NotImplementedError
+        said: Verdict = self.PAGE.verdict(self)
+        return said
 
     def sections(self) -> Iterable[Section | None]:
         """Of the page, after the verdict."""
-        raise NotImplementedError
+        parts: Iterable[Section | None] = self.PAGE.sections(self)
+        return parts
 
     def glance(self) -> Iterable[RenderableType]:
         """What a terminal shows after the verdict."""
-        return ()
+        parts: Iterable[RenderableType] = self.PAGE.glance(self)
+        return parts
 
     def json(self) -> dict[str, Any]:
         """The result as JSON has it: what `--json` prints and the file holds."""

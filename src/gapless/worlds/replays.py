@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +32,7 @@ MOST_POINTS = 4000  # of a line; more cannot be seen and make the file slow
 class Replays(Result):
     """Logs replayed in a model. Errors are root mean squares over all samples, NaN where physics broke."""
 
-    NAME: ClassVar[str] = "replay"
+    NAME = "replay"
 
     robot: str
     window: float | None

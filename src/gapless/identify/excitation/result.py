@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -27,7 +27,7 @@ MOTIONS = ("chirp", "multisine", "designed")
 class Excitation(Result):
     """A motion and what it is expected to tell."""
 
-    NAME: ClassVar[str] = "excitation"
+    NAME = "excitation"
 
     twin: Twin
     what: Uncertain

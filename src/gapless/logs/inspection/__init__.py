@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -39,7 +39,7 @@ MOST_POINTS = 4000
 class Inspection(Result):
     """What was found: errors first, then warnings, then what is only worth knowing; and the real rate of every signal."""
 
-    NAME: ClassVar[str] = "inspection"
+    NAME = "inspection"
 
     source: str
     duration: float
