@@ -2,7 +2,7 @@
 
 python examples/own_task.py
 
-Takes about a minute on two cores, and leaves a policy in out/crouch that `gapless.policy.folder.load` reads.
+Takes about a minute on two cores, and leaves a policy in out/crouch that `gapless.load_policy` reads.
 """
 
 from pathlib import Path
