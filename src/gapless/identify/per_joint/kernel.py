@@ -166,30 +166,8 @@ def _run(  # type: ignore[no-untyped-def]
     p, first, last, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
 ):
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
-    (
-        kp,
-        kd,
-        armature,
-        viscous,
-        coulomb,
-        stribeck,
-        speed,
-        by_load,
-        by_load2,
-        by_angle,
-        by_angle2,
-        delay,
-        offset,
-        limit,
-        strength,
-        kt,
-        resistance,
-        voltage,
-        no_load_speed,
-        play,
-        stiffness,
-        flex_damping,
-    ) = p
+    kp, kd, armature, viscous, coulomb, stribeck, speed, by_load, by_load2, by_angle, by_angle2 = p[:11]
+    delay, offset, limit, strength, kt, resistance, voltage, no_load_speed, play, stiffness, flex_damping = p[11:]
     most, brake = 1e300, 0.0
     if kt > 0.0:  # the gain sets the share of the supply voltage, and back-EMF brakes
         most, brake = voltage * kt / resistance, kt * kt / resistance
@@ -228,15 +206,8 @@ def _run(  # type: ignore[no-untyped-def]
             off = link - q[k] - share * (q[k + 1] - q[k])
             pull = load[k] + share * (load[k + 1] - load[k]) + gravity[k] * (math.cos(off) - 1.0) + slope[k] * math.sin(off)
             if servo:
-                push, damp = min(max(stiff * (target - offset - x) + ahead, -most), most), held
-                torque = push - (damp - viscous) * v
-                left = line * v  # what the speed takes from the torque one way and adds to it the other way
-                if torque > limit - left or torque < -limit - left:
-                    push, damp = limit if torque > limit - left else -limit, viscous + line
-                    torque = push - left
-                if torque > limit or torque < -limit:
-                    push, damp = limit if torque > limit else -limit, viscous
-                    torque = push
+                push = min(max(stiff * (target - offset - x) + ahead, -most), most)
+                push, damp, torque = _limited(push, held, viscous, v, limit, line)
             else:
                 push, damp = strength * kps[k] * target, viscous
                 torque = push
@@ -246,9 +217,8 @@ def _run(  # type: ignore[no-untyped-def]
             away = x - home
             grip += by_angle * away + by_angle2 * away * away
             if parted:
-                v, w = _two_masses(
-                    v, w, link - x, rotor, moved, push, pull, damp, max(grip, 0.0), half, stiffness, flex_damping, dt
-                )
+                grip = max(grip, 0.0)
+                v, w = _two_masses(v, w, link - x, rotor, moved, push, pull, damp, grip, half, stiffness, flex_damping, dt)
                 x += dt * v
                 link += dt * w
             else:
@@ -261,6 +231,20 @@ def _run(  # type: ignore[no-untyped-def]
                 link = x
             step += 1
         out[k + 1] = x + offset - q[k + 1]
+
+
+@numba.njit(cache=True)
+def _limited(push, damp, viscous, v, limit, line):  # type: ignore[no-untyped-def]
+    """A servo within its torque limit and torque-speed line: what holds over a step, its damping, and the torque of both."""
+    torque = push - (damp - viscous) * v
+    left = line * v  # what the speed takes from the torque one way and adds to it the other way
+    if torque > limit - left or torque < -limit - left:
+        push, damp = limit if torque > limit - left else -limit, viscous + line
+        torque = push - left
+    if torque > limit or torque < -limit:
+        push, damp = limit if torque > limit else -limit, viscous
+        torque = push
+    return push, damp, torque
 
 
 @numba.njit(cache=True)
