@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.learn.contract import build_contract
-from gapless.learn.environment import Environment
-from gapless.learn.tasks import task_of
+from gapless.learn import Environment, build_contract, task_of
 from gapless.policy import Estimator
 from gapless.twin import Twin, defaults
 

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import FRAMEWORKS, Friction, Gaussian, Twin, export_settings
+from gapless.twin import Friction, Gaussian, Twin, export_settings
 from gapless.twin import read_settings as read
 from gapless.twin import save_belief as save
+from gapless.twin.export import FRAMEWORKS
 
 CLOSE = {"rel": 1e-5}  # six digits are printed
 mjlab, isaaclab, playground = (partial(export_settings, name) for name in ("mjlab", "isaaclab", "playground"))

@@ -8,7 +8,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.logs import Log, Signal
 from gapless.twin import Gains, Latency, Twin
-from gapless.worlds import DriveCommands, drive_commands
+from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from tests.twin.models import pendulum, twin_of, wheel
 
 SERVO = '<position name="pivot" joint="pivot" kp="50" kv="5"/>'

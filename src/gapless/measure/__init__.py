@@ -12,10 +12,10 @@ from gapless.measure.baselines import delayed as delayed_command
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, usual
 from gapless.measure.overlay import names_of, overlays, rms
-from gapless.measure.phase import phase_map, phases
+from gapless.measure.phase import phase_map
 from gapless.measure.repeated import Repeat, command_of, from_the_start, repeats
 from gapless.measure.signals import difference, difference_columns, signals_of, units
-from gapless.measure.split import BLOCK, SHORTEST, Split, Stretch, evenly, split_logs
+from gapless.measure.split import BLOCK, Split, Stretch, evenly, split_logs
 from gapless.measure.trace import Trace, traces
 from gapless.measure.window import FREE_WINDOW, Windows, holds, mean_by, runs, windows
 
@@ -24,7 +24,6 @@ __all__ = [
     "FREE_WINDOW",
     "RESOLUTION",
     "SETTLE",
-    "SHORTEST",
     "STILL",
     "Floor",
     "Repeat",
@@ -52,7 +51,6 @@ __all__ = [
     "outlying",
     "overlays",
     "phase_map",
-    "phases",
     "repeats",
     "rms",
     "runs",

@@ -10,7 +10,7 @@ Nothing here knows a simulator; torch and onnx are only needed to write a policy
 """
 
 from gapless.policy.act import targets
-from gapless.policy.contract import Contract, parse_contract
+from gapless.policy.contract import Contract
 from gapless.policy.estimate import Estimator
 from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
@@ -47,7 +47,6 @@ __all__ = [
     "load_policy",
     "mjlab_keys",
     "onnx_of",
-    "parse_contract",
     "recurrent_of",
     "save_policy",
     "targets",

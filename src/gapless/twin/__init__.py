@@ -8,7 +8,6 @@ from gapless.twin import callback, quantities
 from gapless.twin.belief import Belief, Box, Gaussian, Particles, Point, within_tolerance
 from gapless.twin.belief import load as load_belief
 from gapless.twin.belief import save as save_belief
-from gapless.twin.export import FRAMEWORKS
 from gapless.twin.export import export as export_settings
 from gapless.twin.export import read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
@@ -40,7 +39,6 @@ from gapless.twin.twin import Twin
 __all__ = [
     "ACCELEROMETER",
     "DC",
-    "FRAMEWORKS",
     "FRICTION_SOLREF",
     "KD",
     "KP",

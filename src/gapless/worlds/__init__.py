@@ -5,35 +5,27 @@ that delays, skews, biases and loses readings. `path.py` holds both paths; repla
 """
 
 from gapless.worlds.command_path import Stream
-from gapless.worlds.drive_commands import DriveCommands, drive_commands
-from gapless.worlds.engine import BatchEngine, Engine, quiet
+from gapless.worlds.drive_commands import drive_commands
+from gapless.worlds.engine import quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion
 from gapless.worlds.recording import record
 from gapless.worlds.replayer import BASE as BASE_SIGNALS
-from gapless.worlds.replayer import Replay, Replayer, replay
+from gapless.worlds.replayer import Replayer, replay
 from gapless.worlds.replays import Replays, replay_logs
-from gapless.worlds.rollout import Failure, Sampler
+from gapless.worlds.rollout import Sampler
 from gapless.worlds.standin import Spec as StandInSpec
 from gapless.worlds.standin import StandIn, common_signal
 from gapless.worlds.standin import build as build_standin
 from gapless.worlds.standin import draw as draw_standin
 from gapless.worlds.standin import dump as dump_standin
 from gapless.worlds.standin import load as load_standin
-from gapless.worlds.view import GHOST, Pair
 from gapless.worlds.view import show as view_replay
 from gapless.worlds.worlds import Worlds
 
 __all__ = [
     "BASE_SIGNALS",
-    "GHOST",
     "VELOCITY_SPAN",
-    "BatchEngine",
-    "DriveCommands",
-    "Engine",
-    "Failure",
-    "Pair",
-    "Replay",
     "Replayer",
     "Replays",
     "Sampler",

@@ -7,7 +7,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.explain import explain
 from gapless.identify import fit
-from gapless.learn.presets import draw_from
+from gapless.learn import draw_from
 from gapless.logs import Log
 from gapless.twin import Friction, Gaussian, Point, Twin, export_settings, load_recipe, recipe_of, save_belief
 from gapless.twin.mechanisms.ripple import Ripple
