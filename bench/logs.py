@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.data import DATA
-from gapless import logs
+from gapless.logs import Log, find, read, write
 
 JOINTS = tuple(f"joint{i}" for i in range(12))
 
@@ -25,22 +25,22 @@ def seconds(action: Callable[[], object]) -> float:
 
 def so101() -> dict[str, float]:
     """Reading of all public motions, best of two."""
-    motions = logs.find(DATA / "so101" / "motions")
-    robot = sum(logs.read(m, "so101").duration for m in motions)
+    motions = find(DATA / "so101" / "motions")
+    robot = sum(read(m, "so101").duration for m in motions)
     return {
-        "so101_read_s": min(seconds(lambda: [logs.read(m, "so101") for m in motions]) for _ in range(2)),
+        "so101_read_s": min(seconds(lambda: [read(m, "so101") for m in motions]) for _ in range(2)),
         "so101_robot_s": robot,
     }
 
 
-def recording(minutes: float, rate: float) -> logs.Log:
+def recording(minutes: float, rate: float) -> Log:
     """Joints that sway with sensor noise, in full double precision: nothing that compresses or parses easily."""
     rng = np.random.default_rng(0)
     n = int(minutes * 60 * rate)
     phase = np.arange(n)[:, None] / rate + np.arange(12)
     q = np.sin(phase) + 1e-3 * rng.standard_normal((n, 12))
     signals = {"q_cmd": np.sin(phase + 0.02), "q": q, "dq": np.cos(phase) + 1e-2 * rng.standard_normal((n, 12))}
-    return logs.Log.from_arrays(JOINTS, np.arange(n) / rate, signals)
+    return Log.from_arrays(JOINTS, np.arange(n) / rate, signals)
 
 
 def bare(path: Path) -> None:
@@ -68,10 +68,10 @@ def mcap(minutes: float) -> dict[str, float]:
         log = recording(minutes, 1000.0)
         held = sum(s.values.nbytes for s in log.signals.values()) + log["q"].time.nbytes
         start = time.perf_counter()
-        logs.write(log, path)
+        write(log, path)
         written = time.perf_counter() - start
         del log
-        pairs = [(seconds(lambda: bare(path)), seconds(lambda: logs.read(path)))]
+        pairs = [(seconds(lambda: bare(path)), seconds(lambda: read(path)))]
         return {
             "mcap_minutes": minutes,
             "mcap_file_bytes": path.stat().st_size,

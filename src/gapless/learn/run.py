@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gapless import files as disk
+from gapless.arrays import Array
 from gapless.checks import check_fields, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
@@ -291,17 +292,17 @@ def export(policy: Deterministic, environment: Environment, golden: Golden, fold
     save_policy(folder, contract, onnx_of(policy.network, contract.width, policy.memory), *golden)
 
 
-DELAYS = ("action", "observation")
-
-
 def delays(environment: Environment) -> tuple[float, float]:
     """Least and most delay from reading to command in worlds that an environment draws [s]."""
     belief, space = environment.worlds.belief, environment.twin.space
     drawn = environment.twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
-    of = {q: [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{q}"] for q in DELAYS}
-    low, high = (sum(end(drawn[:, of[q]], axis=1) for q in DELAYS if of[q]) for end in (np.min, np.max))
-    jitter = [i for i, p in enumerate(space.parameters) if p.quantity == "latency.jitter"]
-    return float(np.min(low)), float(np.max(high + drawn[:, jitter].max(axis=1, initial=0.0)))
+
+    def column(quantity: str, end: Callable[..., Array]) -> Array:
+        of = [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{quantity}"]
+        return end(drawn[:, of], axis=1) if of else np.zeros(len(drawn))
+
+    low, high = (column("action", end) + column("observation", end) for end in (np.min, np.max))
+    return float(np.min(low)), float(np.max(high + column("jitter", np.max)))
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -359,19 +360,14 @@ def _events(folder: Path) -> Iterator[Callable[[Any, float | None], None]]:
     writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
 
     def write(progress: Progress, held_out: float | None) -> None:
-        at = progress.iteration
-        for name, value in progress.terms.items():
-            writer.add_scalar("falls_per_second" if name == "falls" else f"reward/{name}", value, at)
-        for name, value in progress.metrics.items():
-            writer.add_scalar(f"metric/{name}", value, at)
-        for name, value in progress.losses.items():
-            writer.add_scalar(f"loss/{name}", value, at)
-        writer.add_scalar("reward", progress.reward, at)
-        writer.add_scalar("learning_rate", progress.rate, at)
-        writer.add_scalar("action_std", progress.std, at)
-        writer.add_scalar("steps_per_second", progress.steps / (progress.collect + progress.update), at)
-        if held_out is not None:
-            writer.add_scalar("held_out_reward", held_out, at)
+        figures = {"falls_per_second" if name == "falls" else f"reward/{name}": value for name, value in progress.terms.items()}
+        figures |= {f"metric/{name}": value for name, value in progress.metrics.items()}
+        figures |= {f"loss/{name}": value for name, value in progress.losses.items()}
+        figures |= {"reward": progress.reward, "learning_rate": progress.rate, "action_std": progress.std}
+        figures["steps_per_second"] = progress.steps / (progress.collect + progress.update)
+        figures |= {} if held_out is None else {"held_out_reward": held_out}
+        for name, value in figures.items():
+            writer.add_scalar(name, value, progress.iteration)
 
     try:
         yield write

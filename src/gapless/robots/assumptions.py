@@ -1,6 +1,7 @@
 """What a robot file leaves open: a sentence for each assumption."""
 
 from collections.abc import Iterator
+from itertools import chain, count
 
 import mujoco
 
@@ -17,29 +18,18 @@ _TRANSMISSIONS = {
 
 def name_unnamed(spec: mujoco.MjSpec) -> Iterator[str]:
     """Name every body, joint, geom and actuator; a sentence for each joint and actuator without a name."""
-    for kind, elements in (
-        ("body", spec.bodies),
-        ("joint", spec.joints),
-        ("geom", spec.geoms),
-        ("actuator", spec.actuators),
-    ):
+    every = {"body": spec.bodies, "joint": spec.joints, "geom": spec.geoms, "actuator": spec.actuators}
+    for kind, elements in every.items():
         taken = {element.name for element in elements}
         for element in elements:
             if element.name:
                 continue
             stem = element.target if kind == "actuator" else f"{element.parent.name}_{kind}"
-            element.name = next(n for n in _candidates(stem or kind) if n not in taken)
+            numbered = (f"{stem or kind}_{number}" for number in count(2))
+            element.name = next(n for n in chain([stem or kind], numbered) if n not in taken)
             taken.add(element.name)
             if kind in ("joint", "actuator"):
                 yield f"{kind} without a name: it is called {element.name!r}"
-
-
-def _candidates(stem: str) -> Iterator[str]:
-    yield stem
-    number = 2
-    while True:
-        yield f"{stem}_{number}"
-        number += 1
 
 
 def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
