@@ -23,7 +23,7 @@ def gap(
     kd: Kd = None,
     in_air: InAir = False,
     task: Annotated[Path | None, tyro.conf.arg(metavar="TABLE.json", help_behavior_hint="")] = None,
-    experiment: Annotated[Literal["replay"] | None, tyro.conf.arg(help_behavior_hint="")] = None,
+    experiment: Annotated[Literal["replay"] | None, tyro.conf.arg(metavar="replay", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     json: Json = False,
 ) -> None:

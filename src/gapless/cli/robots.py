@@ -1,5 +1,7 @@
 """`gapless robots`: the built-in robots, or one robot with its joints, its assumptions and a picture."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,11 +11,12 @@ from gapless.cli import options
 from gapless.cli.options import Json
 
 if TYPE_CHECKING:
+    from gapless.report import Section
     from gapless.robots import RobotModel
 
 
 def robots(
-    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None,
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]", help_behavior_hint="")] = None,
     *,
     out: Annotated[Path | None, tyro.conf.arg(metavar="PNG", help_behavior_hint="")] = None,
     json: Json = False,
@@ -28,7 +31,7 @@ def robots(
     """
     import json as text
 
-    from rich.console import Console
+    from rich.console import Console, Group
 
     from gapless.errors import BadInput
     from gapless.plain import plain
@@ -38,30 +41,20 @@ def robots(
     if name is None and out:
         raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
     chosen = [load_robot(n) for n in ([name] if name else BUILT_IN)]
+    first = chosen[0]
     if json:
-        told = [_summary(robot) for robot in chosen]
-        print(text.dumps(plain({**told[0], **_details(chosen[0])} if name else told), indent=2))
+        more = {"base": first.base, "feet": first.feet, "warnings": first.warnings, "joint_table": first.joint_table}
+        print(text.dumps(plain(_summary(first) | more if name else [_summary(r) for r in chosen]), indent=2))
     else:
-        console = Console(highlight=False)
-        console.print(in_terminal(_one(chosen[0]) if name else _all(chosen)))
-        for note in notes("assumed", chosen[0].warnings if name else ()):
-            console.print(note)
-    if name and (out := out or (None if json else Path(f"{chosen[0].name}.png"))):
-        draw(chosen[0].model, out)
+        table = _joints(first) if name else _list([_summary(r) for r in chosen])
+        Console(highlight=False).print(Group(in_terminal(table), *notes("assumed", first.warnings if name else ())))
+    if name and (out := out or (None if json else Path(f"{first.name}.png"))):
+        draw(first.model, out)
         options.tell(f"drawn into {out}")
 
 
-def _summary(robot: "RobotModel") -> dict[str, Any]:
-    facts = {"name": robot.name, "joints": robot.joints, "mass_kg": round(robot.mass, 3), "floating": robot.floating}
-    return facts | {"control_dt_s": robot.control_dt, "steps_per_s": round(_steps_per_second(robot))}
-
-
-def _details(robot: "RobotModel") -> dict[str, Any]:
-    return {"base": robot.base, "feet": robot.feet, "warnings": robot.warnings, "joint_table": robot.joint_table}
-
-
-def _steps_per_second(robot: "RobotModel", seconds: float = 0.2) -> float:
-    """Physics steps a second of one thread that holds the home pose, rendering and Python left out."""
+def _summary(robot: RobotModel) -> dict[str, Any]:
+    """Facts about a robot, and physics steps a second of one thread that holds its home pose."""
     from time import perf_counter
 
     import mujoco
@@ -69,24 +62,25 @@ def _steps_per_second(robot: "RobotModel", seconds: float = 0.2) -> float:
     from gapless.robots import home_data
 
     data, steps, start = home_data(robot.model), 0, perf_counter()
-    while (elapsed := perf_counter() - start) < seconds:
+    while (elapsed := perf_counter() - start) < 0.2:
         mujoco.mj_step(robot.model, data, 100)
         steps += 100
-    return steps / elapsed
+    facts = {"name": robot.name, "joints": robot.joints, "mass_kg": round(robot.mass, 3), "floating": robot.floating}
+    return facts | {"control_dt_s": robot.control_dt, "steps_per_s": round(steps / elapsed)}
 
 
-def _all(robots: "list[RobotModel]") -> Any:
+def _list(robots: list[dict[str, Any]]) -> Section:
     from gapless.report import Section, Table
 
     rows = []
     for r in robots:
-        base, speed = "free" if r.floating else "fixed", f"{_steps_per_second(r):,.0f}"
-        rows.append([r.name, str(len(r.joints)), f"{r.mass:.2f}", base, f"{1 / r.control_dt:.0f}", speed])
+        facts = [f"{len(r['joints'])}", f"{r['mass_kg']:.2f}", "free" if r["floating"] else "fixed"]
+        rows.append([r["name"], *facts, f"{1 / r['control_dt_s']:.0f}", f"{r['steps_per_s']:,}"])
     head = ("robot", "joints", "mass [kg]", "base", "control [Hz]", "steps/s")
     return Section("Built-in robots; gapless robots NAME shows one", table=Table(head, rows))
 
 
-def _one(robot: "RobotModel") -> Any:
+def _joints(robot: RobotModel) -> Section:
     from gapless.report import Section, Table
 
     rows = []
