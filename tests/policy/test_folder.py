@@ -10,7 +10,7 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.policy.contract import Contract, parse_contract
-from gapless.policy.export import onnx_of, recurrent_of
+from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.network import Policy
 from gapless.policy.parts import Action, Joints, Recurrent, Term
@@ -350,3 +350,9 @@ def test_a_contract_that_nobody_could_run_is_not_saved(tmp_path):
     bare = Contract(Joints(("a",)), Action("position", ("a",)))
     with pytest.raises(BadInput, match="does not say observation.terms, timing.control_dt, joints.default_pos, action.scale"):
         save_policy(tmp_path, bare, b"", golden(), golden())
+
+
+def test_gains_that_are_not_torques_are_not_among_mjlabs_keys():
+    joints = dataclasses.replace(CONTRACT.joints, gain_unit="duty")
+    assert "joint_stiffness" in mjlab_keys(CONTRACT)
+    assert "joint_stiffness" not in mjlab_keys(dataclasses.replace(CONTRACT, joints=joints))

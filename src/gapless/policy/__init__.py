@@ -12,7 +12,7 @@ Nothing here knows a simulator; torch and onnx are only needed to write a policy
 from gapless.policy.act import targets
 from gapless.policy.contract import Contract
 from gapless.policy.estimate import Estimator
-from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
+from gapless.policy.export import onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
@@ -45,7 +45,6 @@ __all__ = [
     "Term",
     "Timing",
     "load_policy",
-    "mjlab_keys",
     "onnx_of",
     "recurrent_of",
     "save_policy",
