@@ -20,7 +20,7 @@ from gapless.twin.mechanisms.contact import Contact
 from gapless.twin.mechanisms.disturbance import Disturbance
 from gapless.twin.mechanisms.flex import Flex
 from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF
-from gapless.twin.mechanisms.friction import Friction
+from gapless.twin.mechanisms.friction import Friction, dry_friction
 from gapless.twin.mechanisms.gains import KD, KP, Gains
 from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
@@ -74,6 +74,7 @@ __all__ = [
     "as_given",
     "callback",
     "defaults",
+    "dry_friction",
     "export_settings",
     "finite",
     "known_values",

@@ -16,7 +16,7 @@ import mujoco
 
 from gapless.errors import BadInput
 
-LEAST = 1e-9  # Nm: the smallest dry friction that still makes a constraint row
+LEAST = 1e-9  # N m: the smallest dry friction that still makes a constraint row
 COLUMNS = 8  # stribeck, stribeck_speed, load, load2, angle, angle2, home angle, mark
 HOME, MARK = 6, 7
 MARKED = 0.6180339887  # in the last column: this joint's friction is ours
@@ -84,9 +84,11 @@ def _compiled() -> Any:
     import numba
     from numba import carray, cfunc, types
 
+    from gapless.twin.mechanisms.friction import dry_friction
+
     model_at, data_at = _offsets("mjModel"), _offsets("mjData")
     n_jnt, n_user, user_at = model_at["njnt"], model_at["nuser_jnt"], model_at["jnt_user"]
-    dof_at, qpos_adr_at, dof_joint_at = model_at["jnt_dofadr"], model_at["jnt_qposadr"], model_at["dof_jntid"]
+    qpos_adr_at, dof_joint_at = model_at["jnt_qposadr"], model_at["dof_jntid"]
     loss_at, n_v = model_at["dof_frictionloss"], model_at["nv"]
     ne_at, nf_at, type_at, id_at = data_at["ne"], data_at["nf"], data_at["efc_type"], data_at["efc_id"]
     efc_at, qpos_at, qvel_at, torque_at = (
@@ -95,6 +97,7 @@ def _compiled() -> Any:
         data_at["qvel"],
         data_at["qfrc_actuator"],
     )
+    dry = numba.njit(dry_friction)
     friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
     actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
     read_size = _reader(numba, types.int64)
@@ -123,28 +126,21 @@ def _compiled() -> Any:
             at = (j + 1) * columns - COLUMNS
             if user[at + MARK] != MARKED:
                 continue
-            total = loss[v]
-            if user[at] != 0.0:
-                ratio = numbers(d, qvel_at, nv)[v] / user[at + 1]
-                total += user[at] * math.exp(-ratio * ratio)
-            if user[at + 2] != 0.0 or user[at + 3] != 0.0:
-                if not actuated:  # actuator forces of this very step, which the engine computes after this callback
-                    actuate(m, d)
-                    actuated = True
-                load = abs(numbers(d, torque_at, nv)[v])
-                total += user[at + 2] * load + user[at + 3] * load * load
-            if user[at + 4] != 0.0 or user[at + 5] != 0.0:
-                off = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[at + HOME]
-                total += user[at + 4] * off + user[at + 5] * off * off
-            limit[row] = max(total, LEAST)
+            loaded = user[at + 2] != 0.0 or user[at + 3] != 0.0
+            if loaded and not actuated:  # actuator forces of this very step, which the engine computes after this callback
+                actuate(m, d)
+                actuated = True
+            torque = numbers(d, torque_at, nv)[v] if loaded else 0.0
+            angle = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[at + HOME]
+            rest = user[at], user[at + 1], user[at + 2], user[at + 3], user[at + 4], user[at + 5]
+            limit[row] = max(dry(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
-    del dof_at
     return friction
 
 
 def _reader(numba: Any, kind: Any) -> Any:
     """A compiled function that reads one value of a kind at an offset into a struct."""
-    from numba import carray, types
+    from numba import carray
 
     pointer = _cast(numba)
 
@@ -152,7 +148,6 @@ def _reader(numba: Any, kind: Any) -> Any:
     def read(base, offset):  # type: ignore[no-untyped-def]
         return carray(pointer(base, offset), 1, dtype=kind)[0]
 
-    del types
     return read
 
 

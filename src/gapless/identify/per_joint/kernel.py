@@ -19,6 +19,7 @@ from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.measure import FREE_WINDOW
 from gapless.twin import FRICTION_SOLREF as SOLREF
 from gapless.twin import LEAST_PLAY as LEAST
+from gapless.twin import dry_friction
 
 QUANTITIES = (
     "gains.kp",
@@ -148,6 +149,9 @@ def residuals(data: Data, values: Array) -> Array:
     return np.clip(np.nan_to_num(out, nan=1e3, posinf=1e3, neginf=-1e3), -1e3, 1e3)
 
 
+_dry_friction = numba.njit(dry_friction)  # numba keeps what it compiled here until this file changes, whatever that one does
+
+
 @numba.njit(parallel=True, cache=True)
 def _run_all(  # type: ignore[no-untyped-def]
     values, starts, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
@@ -166,7 +170,7 @@ def _run(  # type: ignore[no-untyped-def]
     p, first, last, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
 ):
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
-    kp, kd, armature, viscous, coulomb, stribeck, speed, by_load, by_load2, by_angle, by_angle2 = p[:11]
+    kp, kd, armature, viscous, coulomb, stribeck, stribeck_speed, by_load, by_load2, by_angle, by_angle2 = p[:11]
     delay, offset, limit, strength, kt, resistance, voltage, no_load_speed, play, stiffness, flex_damping = p[11:]
     most, brake = 1e300, 0.0
     if kt > 0.0:  # the gain sets the share of the supply voltage, and back-EMF brakes
@@ -211,13 +215,8 @@ def _run(  # type: ignore[no-untyped-def]
             else:
                 push, damp = strength * kps[k] * target, viscous
                 torque = push
-            grip = coulomb + by_load * abs(torque) + by_load2 * torque * torque
-            if stribeck > 0.0:
-                grip += stribeck * np.exp(-((v / speed) ** 2))
-            away = x - home
-            grip += by_angle * away + by_angle2 * away * away
+            grip = _dry_friction(v, torque, x - home, coulomb, stribeck, stribeck_speed, by_load, by_load2, by_angle, by_angle2)
             if parted:
-                grip = max(grip, 0.0)
                 v, w = _two_masses(v, w, link - x, rotor, moved, push, pull, damp, grip, half, stiffness, flex_damping, dt)
                 x += dt * v
                 link += dt * w
@@ -225,7 +224,7 @@ def _run(  # type: ignore[no-untyped-def]
                 mass = moved + armature
                 den = mass + dt * damp
                 free = (mass * v + dt * (push - pull)) / den
-                slow = dt * max(grip, 0.0) / den
+                slow = dt * grip / den
                 v = free - slow if free > slow else free + slow if free < -slow else 0.0
                 x += dt * v
                 link = x

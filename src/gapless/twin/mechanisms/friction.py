@@ -1,5 +1,6 @@
 """Friction: viscous and dry friction of each joint, and dry friction that depends on speed, load and angle."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ class Friction(Mechanism):
         coulomb + stribeck * exp(-(v / stribeck_speed)^2) + load * |motor torque| + load2 * motor torque^2
                 + angle * (q - home) + angle2 * (q - home)^2
 
-    never below zero. The terms after Coulomb's need a callback in the engine and are there where `full` is set.
+    never below zero (`dry_friction`). The terms after Coulomb's need a callback in the engine and exist where `full` is set.
     """
 
     quantities = (VISCOUS, COULOMB, *(quantity for quantity, *_ in EXTRA))
@@ -130,3 +131,16 @@ class Friction(Mechanism):
                 fields["jnt_user"][:, joints, slot + k] = values[quantity.name]
 
         return Bound(parameters, apply)
+
+
+def dry_friction(  # type: ignore[no-untyped-def]
+    speed, torque, angle, coulomb, stribeck, stribeck_speed, load, load2, linear, square
+):
+    """The dry friction [N m] of a joint, never below 0; compiled where it is needed: in the engine's callback, and by fits.
+
+    angle: from home [rad]. torque: of the motor [N m].
+    """
+    total = coulomb + load * abs(torque) + load2 * torque * torque + linear * angle + square * angle * angle
+    if stribeck > 0.0:
+        total += stribeck * math.exp(-((speed / stribeck_speed) ** 2))
+    return max(total, 0.0)
