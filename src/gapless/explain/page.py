@@ -48,7 +48,11 @@ def sections(found: Diagnosis) -> Iterator[Section | None]:
     steps = [[f"{i}. {step}"] for i, step in enumerate(found.explanation.next, start=1)]
     yield Section("What to do next", table=Table(("",), steps)) if steps else None
     how_far, *details, made_from = (s for s in found.gap.sections() if s)
-    text = "Causes by their share of the error, with 90 % intervals; and the error by time ahead. Dotted lines need no model."
+    used = f"Causes were looked for in {found.explanation.seconds_used:.0f} s, the error measured over {found.gap.used}."
+    text = [
+        "Causes by their share of the error, with 90 % intervals; and the error by time ahead. Dotted lines need no model.",
+        used,
+    ]
     plots = [*_causes(found), *how_far.plots]
     yield Section("Why, and how far", text, legend=how_far.legend, plots=plots, wide=True)
     yield from (*details, _parameters(found), _remainder(found), _task(found), made_from)
@@ -116,7 +120,8 @@ def _bars(found: Diagnosis) -> RenderableType | None:
     causes, losses = [c for c in found.explanation.mechanisms if known(c.share)], found.explanation.task
     if not causes:
         return None
-    table = RichTable(title="why: share of the error, with 90 % interval", title_justify="left", box=None, pad_edge=False)
+    title = f"why: share of the error, with 90 % interval; from {found.explanation.seconds_used:.0f} s of logs"
+    table = RichTable(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column(max_width=NAME)
     table.add_column(no_wrap=True, min_width=BAR)
     table.add_column(no_wrap=True)

@@ -85,7 +85,7 @@ def sections(gap: Gap) -> Iterator[Section | None]:
     yield _joints(gap)
     yield _signals(gap)
     yield distribution(gap.distances)
-    yield gap.origin.section(("motion", _seconds(gap)))
+    yield gap.origin.section(("motion", gap.used))
 
 
 def curve(gap: Gap, prediction: str) -> dict[str, float]:
@@ -149,7 +149,7 @@ def glance(gap: Gap) -> Iterable[RenderableType]:
         table.add_row(name, Text("").join(cells), f"{factor * error:.3g}" if known(error) else "broke")
     marks = [Text.assemble(PREDICTIONS[p][2], f" {PREDICTIONS[p][0]}") for p in curves]
     marks += [Text.assemble(FLOOR, " noise floor")] * (floor > 0)
-    used = Text(f"how far: error, mean over joints [{unit}]; {_seconds(gap)}", "italic")
+    used = Text(f"how far: error, mean over joints [{unit}]; {gap.used}", "italic")
     return [Text(""), used, table, Text("  ").join(marks)]
 
 
@@ -165,10 +165,6 @@ def distribution(distances: Distances) -> Section | None:
     cells = [[name, short(d.size), short(d.usual), short(d.ratio)] for name, d in rows]
     table = Table(("state", "model", "robot itself", "ratio"), cells, fold=f"{len(rows)} distances")
     return Section("Distribution of states", text, table) if rows else None
-
-
-def _seconds(gap: Gap) -> str:
-    return f"{gap.seconds_used:.0f} s of {gap.seconds_given:.0f} s of logs"
 
 
 def _joints(gap: Gap) -> Section:

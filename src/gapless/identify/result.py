@@ -104,11 +104,6 @@ class Fit(Result):
     traces: list[Trace] = field(metadata=NOT_SAVED)
     """Each log beside what was predicted, for plots; a loaded fit has none."""
 
-    @property
-    def used(self) -> str:
-        """How much of the logs was fitted to."""
-        return f"{self.seconds_used:.0f} s of {self.seconds_given:.0f} s of logs"
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write twin.xml (plain MJCF, values baked in), belief.json, fit.json and report.html."""
         super().save(folder)

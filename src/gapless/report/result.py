@@ -35,10 +35,19 @@ class Result:
     PAGE: Any
     """The module that has `verdict`, `sections` and `glance` of such results, for those that do not have them themselves."""
 
+    seconds_used: float
+    seconds_given: float
+    """How much of the logs was used, and how long they last, where a result is from logs [s]."""
+
     @property
     def title(self) -> str:
         """Of the page."""
         return f"{self.NAME.capitalize()} of {getattr(self, 'robot', '') or 'a robot'}"
+
+    @property
+    def used(self) -> str:
+        """How much of the logs it is from, in words."""
+        return f"{self.seconds_used:.0f} s of {self.seconds_given:.0f} s of logs"
 
     def verdict(self) -> Verdict:
         """What a reader takes away, in a sentence or two."""
