@@ -122,7 +122,7 @@ class Environment:
         self._push()
         self.worlds.step(self._command)
         scene.advance()
-        scene.gait.advance(scene.command, self._readings() if scene.gait.wake else {})
+        scene.gait.advance(scene.command, self._estimate(self.worlds.readings) if scene.gait.wake else {})
         broken = self.worlds.failed
         scene.failed = self.task.done(scene)
         failed = scene.failed | broken

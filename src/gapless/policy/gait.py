@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.policy.contract import Contract, columns_of
-from gapless.policy.parts import CLOCKS, Reference, Term
+from gapless.policy.parts import CLOCKS, Term
 
 SMOOTH = 0.1
 """Time constant of the low-pass on the base velocity, whose estimate from the legs is noisy [s]."""
@@ -40,6 +40,7 @@ class Gait:
         if dt is None and (clocks or reference):
             raise BadInput("a gait clock needs the contract's control_dt")
         self._dt, self._commands, self._reference = dt or 0.0, tuple(contract.commands), reference
+        self._table = np.array(() if reference is None else reference.table)
         self._periods = np.zeros(n)
         self._since_stand = {t.name: (t.commands, np.zeros(n)) for t in clocks if t.standing == "stance"}
         self.wake = None if reference is None else reference.wake
@@ -96,12 +97,12 @@ class Gait:
     def offset(self, command: ArrayLike) -> Array:
         """What the reference adds to the targets of the driven joints, zero for robots that stand. Shape: (n, joints)."""
         assert self._reference is not None
-        return reference_at(self._reference, self.time) * self.steps(command, self._reference.commands)[:, None]
+        added = reference_at(self._table, self.time * self._reference.frequency)
+        return added * self.steps(command, self._reference.commands)[:, None]
 
 
-def reference_at(reference: Reference, time: Array) -> Array:
-    """The reference gait at times since reset (n,), linear between the rows of its table. Shape: (n, driven joints)."""
-    table = np.array(reference.table)
-    share, row = np.modf(time * reference.frequency % 1.0 * len(table))
+def reference_at(table: Array, cycles: Array) -> Array:
+    """A reference gait, linear between the rows of its table, at numbers of cycles (n,). Shape: (n, driven joints)."""
+    share, row = np.modf(cycles % 1.0 * len(table))
     before = row.astype(int) % len(table)  # a phase just below a whole cycle may round up to one
     return np.asarray(table[before] + share[:, None] * (table[(before + 1) % len(table)] - table[before]))

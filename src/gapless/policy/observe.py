@@ -66,7 +66,7 @@ class Observer:
         self._newest_first = contract.observation.order == "newest_first"
         # every frame is written twice, half a ring apart, so that any window of it is one slice
         self._ring = np.zeros((n, 2 * self._depth if self._depth > 1 else 0, ends[-1]), np.float32)
-        self._head = 0
+        self._head, self._width = 0, contract.width
         self._shapes = (n, len(contract.commands)), (n, len(contract.action.joints))
 
     def reset(self, which: ArrayLike | None = None) -> None:
@@ -114,7 +114,7 @@ class Observer:
         if keep:
             self._head = head
             self._start[:] = False
-        observation = np.empty((self.n, self.contract.width), np.float32)
+        observation = np.empty((self.n, self._width), np.float32)
         for block in self._blocks:
             first = head + block.lag if self._newest_first else head + depth + 1 - block.lag - block.history
             into = observation[:, block.into].reshape(self.n, block.history, -1)
