@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import imu_of
@@ -107,10 +106,10 @@ def joint_state(log: Log, joints: tuple[str, ...], times: Array, estimate: Veloc
 
 def _fill(at: Array, time: Array, values: Array) -> Array:
     """Values at other times, missing ones (NaN) bridged by their neighbours."""
-    there = np.isfinite(values)
-    if not there.any():
+    known = np.isfinite(values)
+    if not known.any():
         return np.full(len(at), np.nan)
-    return np.interp(at, time[there], values[there])
+    return np.interp(at, time[known], values[known])
 
 
 def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
@@ -124,8 +123,8 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
         return
     if "quat" not in log:
         raise BadInput(f"{log.name}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
-    at, dof = imu.qpos, imu.dof
-    qpos[:, at + 3 : at + 7] = from_imu("quat", log.at("quat", times), path, imu)
+    place, dof = imu.qpos, imu.dof
+    qpos[:, place + 3 : place + 7] = from_imu("quat", log.at("quat", times), path, imu)
     if "gyro" in log:
         qvel[:, dof + 3 : dof + 6] = from_imu("gyro", log.at("gyro", times), path, imu)
     model, data = twin.model, mujoco.MjData(twin.model)
@@ -135,22 +134,22 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
     feet = _feet(model) if not {"base_pos", "base_vel"} <= set(log.signals) else np.zeros(0, dtype=np.int64)
     for row in first:
         if "base_pos" in log:
-            qpos[row, at : at + 3] = log.at("base_pos", times[row : row + 1])[0]
+            qpos[row, place : place + 3] = log.at("base_pos", times[row : row + 1])[0]
         else:
-            qpos[row, at : at + 3] = 0.0
+            qpos[row, place : place + 3] = 0.0
             data.qpos[:] = qpos[row]
             mujoco.mj_kinematics(model, data)
-            qpos[row, at + 2] = -min(_lowest(model, data, g) for g in feet)
+            qpos[row, place + 2] = -min(_lowest(model, data, g) for g in feet)
         if "base_vel" in log:
             qvel[row, dof : dof + 3] = log.at("base_vel", times[row : row + 1])[0]
         else:
             qvel[row, dof : dof + 3] = _odometry(model, data, qpos[row], qvel[row], feet, dof)
     if "base_pos" not in log:
-        _sink(model, qpos, first, at + 2, dof + 2)
+        _sink(model, qpos, first, place + 2, dof + 2)
     qpos[:], qvel[:] = qpos[first[same]], qvel[first[same]]
 
 
-def _sink(model: mujoco.MjModel, qpos: Array, rows: NDArray[np.int64], height: int, dof: int) -> None:
+def _sink(model: mujoco.MjModel, qpos: Array, rows: Ints, height: int, dof: int) -> None:
     """Lower robots that just touch the floor until it carries their weight: contacts are soft, and without load they drop.
 
     Bisection on the vertical acceleration of the robot, its joints made too heavy to move.
@@ -172,7 +171,7 @@ def _sink(model: mujoco.MjModel, qpos: Array, rows: NDArray[np.int64], height: i
         qpos[row, height] = (low + high) / 2
 
 
-def _odometry(model: mujoco.MjModel, data: mujoco.MjData, qpos: Array, qvel: Array, feet: NDArray[np.int64], dof: int) -> Array:
+def _odometry(model: mujoco.MjModel, data: mujoco.MjData, qpos: Array, qvel: Array, feet: Ints, dof: int) -> Array:
     """Base velocity that leaves the feet on the floor at rest."""
     data.qpos[:], data.qvel[:] = qpos, qvel
     data.qvel[dof : dof + 3] = 0.0
@@ -187,13 +186,13 @@ def _odometry(model: mujoco.MjModel, data: mujoco.MjData, qpos: Array, qvel: Arr
     return -np.mean(moving, axis=0)
 
 
-def _feet(model: mujoco.MjModel) -> NDArray[np.int64]:
+def _feet(model: mujoco.MjModel) -> Ints:
     """Geoms of moving bodies that can touch anything."""
     solid = (model.geom_contype | model.geom_conaffinity) != 0
-    found = np.flatnonzero(solid & (model.body_weldid[model.geom_bodyid] != 0))
-    if not len(found):
+    feet = np.flatnonzero(solid & (model.body_weldid[model.geom_bodyid] != 0))
+    if not len(feet):
         raise BadInput("no part of the robot can touch the floor, so its height cannot be estimated: log base_pos")
-    return found
+    return feet
 
 
 def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:

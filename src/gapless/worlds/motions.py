@@ -12,7 +12,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.robots import imu_of, is_position_servo, is_velocity_servo
+from gapless.robots import imu_of
 from gapless.twin import Twin
 from gapless.worlds.engine import quiet
 
@@ -33,7 +33,7 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
         rng: phases and levels.
 
     Returns:
-        Shape: (periods, joints); in rad for position servos, rad/s for velocity servos, Nm for torque drives.
+        Shape: (periods, joints); in rad for position servos, rad/s for velocity servos, N m for torque drives.
     """
     if not 0 < seconds <= 36000:
         raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
@@ -82,7 +82,7 @@ def _stance(twin: Twin) -> tuple[float, Array]:
     feet, com, base = np.concatenate(jacobians), np.zeros((3, model.nv)), slice(imu.dof, imu.dof + 6)
     mujoco.mj_jacSubtreeCom(model, data, com, 0)
     follows = -np.linalg.pinv(feet[:, base]) @ feet[:, dofs]  # how the base moves if the joints do and the feet do not
-    servo = [is_position_servo(model, d.actuator) for d in twin.drives]  # wheels may well carry it away
+    servo = [d.signal == "q" for d in twin.drives]  # wheels may well carry it away
     _, size, rows = np.linalg.svd((com[:, base] @ follows + com[:, dofs])[:2] * servo, full_matrices=False)
     centre = data.subtree_com[0]
     inside = -float((edges[:, :2] @ centre[:2] + edges[:, 2]).max())
@@ -91,31 +91,28 @@ def _stance(twin: Twin) -> tuple[float, Array]:
 
 def _limits(twin: Twin) -> tuple[Array, Array]:
     """What position servos may be told [rad]; the others are bounded by their reach."""
-    model = twin.model
-    held = [bool(model.jnt_limited[d.joint]) and is_position_servo(model, d.actuator) for d in twin.drives]
-    ranges = model.jnt_range[[d.joint for d in twin.drives]].reshape(-1, 2)
-    return np.where(held, ranges[:, 0], -np.inf), np.where(held, ranges[:, 1], np.inf)
+    ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]
+    low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return low, high
 
 
 def _reach(twin: Twin, most: float) -> tuple[Array, Array]:
     """The middle of each joint's motion and how far it may go to either side: for positions at most `most` [rad]."""
-    model = twin.model
-    qpos, _ = twin.home, twin.home_command
     centre, reach = np.zeros(len(twin.drives)), np.zeros(len(twin.drives))
     for i, d in enumerate(twin.drives):
-        if is_position_servo(model, d.actuator):
-            centre[i], reach[i] = qpos[d.qpos], most
-            if model.jnt_limited[d.joint]:
-                low, high = model.jnt_range[d.joint]
+        if d.signal == "q":
+            centre[i], reach[i] = twin.home[d.qpos], most
+            if np.isfinite(d.low):
+                low, high = d.low, d.high
                 reach[i] = min(most, 0.8 * max(min(centre[i] - low, high - centre[i]), 0.0))
                 if reach[i] < 0.25 * min(most, (high - low) / 2):  # home is at a limit: move about a place beside it
                     reach[i] = min(most, 0.4 * (high - low))
                     centre[i] = np.clip(centre[i], low + 1.2 * reach[i], high - 1.2 * reach[i])
-        elif is_velocity_servo(model, d.actuator):
+        elif d.signal == "dq":
             reach[i] = 3.0
         else:
-            limited = model.actuator_ctrllimited[d.actuator]
-            reach[i] = 0.15 * abs(model.actuator_ctrlrange[d.actuator, 1]) if limited else 0.5
+            limited = twin.model.actuator_ctrllimited[d.actuator]
+            reach[i] = 0.15 * abs(twin.model.actuator_ctrlrange[d.actuator, 1]) if limited else 0.5
     return centre, reach
 
 
@@ -140,14 +137,14 @@ def _chirp(t: Array, joints: int, rng: np.random.Generator) -> Array:
 
 def _triangle(t: Array, joints: int, rng: np.random.Generator) -> Array:
     """So slow that only friction and gravity count: a period of 5 s."""
-    at = t[:, None] / 5.0 + rng.random(joints)
-    return np.asarray(4 * np.abs(at - np.floor(at + 0.5)) - 1)
+    cycles = t[:, None] / 5.0 + rng.random(joints)
+    return np.asarray(4 * np.abs(cycles - np.floor(cycles + 0.5)) - 1)
 
 
 def _square(t: Array, joints: int, rng: np.random.Generator) -> Array:
     """Large jumps every second or so, which saturate what can saturate."""
-    at = t[:, None] / rng.uniform(1.6, 2.4, joints) + rng.random(joints)
-    return np.where(at % 1 < 0.5, 1.0, -1.0)
+    cycles = t[:, None] / rng.uniform(1.6, 2.4, joints) + rng.random(joints)
+    return np.where(cycles % 1 < 0.5, 1.0, -1.0)
 
 
 def _steps(t: Array, joints: int, rng: np.random.Generator) -> Array:
@@ -205,5 +202,5 @@ def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
     if np.any(np.diff(clock) <= 0) or not np.isfinite(rows).all():
         raise BadInput(f"{file}: time must rise and every number be finite")
     t = t[t <= clock[-1] - clock[0] + twin.control_dt]
-    at = np.maximum(np.searchsorted(clock - clock[0], t + 1e-9, side="right") - 1, 0)
-    return rows[at][:, [header.index(j) for j in twin.joints]]
+    held = np.maximum(np.searchsorted(clock - clock[0], t + 1e-9, side="right") - 1, 0)
+    return rows[held][:, [header.index(j) for j in twin.joints]]

@@ -31,7 +31,7 @@ def _ahead(ahead: Array, gains: Array, world: int, command: int, control: int) -
 
 @numba.vectorize(["float64(float64, float64, float64, float64)"], cache=True)
 def firmware(command: float, quantum: float, low: float, high: float) -> float:
-    """`_taken` for arrays."""
+    """`_taken` for arrays, which rounds readings as well."""
     return _taken(command, quantum, low, high)
 
 
@@ -185,12 +185,12 @@ def sample(
         for j in range(len(columns)):
             c, m = columns[j], done[i, j]
             while m < len(times):
-                at = times[m] - late[i, j] - first
-                if not at <= steps:  # later, or NaN where a window has fewer readings than others
+                step = times[m] - late[i, j] - first
+                if not step <= steps:  # later, or NaN where a window has fewer readings than others
                     break
-                at = max(at, 0.0)
-                whole = int(at)
-                part = at - whole
+                step = max(step, 0.0)
+                whole = int(step)
+                part = step - whole
                 a = before[i, c] if whole == 0 else record[i, whole - 1, c]
                 out[i, m, j] = a + part * (record[i, whole, c] - a) if part > 0.0 else a
                 m += 1

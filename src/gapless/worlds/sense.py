@@ -176,9 +176,9 @@ class Sense:
             return values[:, None] if values.ndim == 1 else values
 
         if signal == "q":
-            return _round(true + of("offset_q") + of("noise_q") * noise, of("quantum_q"))
+            return np.asarray(_path.firmware(true + of("offset_q") + of("noise_q") * noise, of("quantum_q"), -np.inf, np.inf))
         if signal == "dq":
-            return _round(true + of("noise_dq") * noise, of("quantum_dq"))
+            return np.asarray(_path.firmware(true + of("noise_dq") * noise, of("quantum_dq"), -np.inf, np.inf))
         if signal == "tau":
             return true + of("noise_tau") * noise
         assert self.imu is not None
@@ -191,10 +191,3 @@ class Sense:
         shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
         quat = rotations.multiply(seen, shake)
         return np.asarray(quat / np.linalg.norm(quat, axis=1, keepdims=True))
-
-
-def _round(values: Array, quantum: Array) -> Array:
-    if not quantum.any():
-        return values
-    step = np.where(quantum > 0, quantum, 1.0)
-    return np.where(quantum > 0, np.rint(values / step) * step, values)

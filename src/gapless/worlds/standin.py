@@ -153,7 +153,7 @@ class StandIn:
 
     @property
     def signal(self) -> str:
-        """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [Nm]."""
+        """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
         return common_signal(self._twin)
 
     def read(self) -> Reading:
@@ -274,16 +274,9 @@ def _secrets(twin: Twin, changes: int, mechanism: bool, in_air: bool, rng: np.ra
 
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
-    lines = [
-        f"robot = {_toml(spec.robot)}",
-        f"seed = {spec.seed}",
-        f"in_air = {str(spec.in_air).lower()}",
-        f"tolerance = {spec.tolerance}",
-    ]
-    if spec.motion_capture:
-        lines.append("motion_capture = true")
-    if spec.timestep is not None:
-        lines.append(f"timestep = {spec.timestep}")
+    always = ("robot", "seed", "in_air", "tolerance")
+    keys = [*always, *(key for key in ("motion_capture", "timestep") if getattr(spec, key))]
+    lines = [f"{key} = {_toml(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{_toml(k)} = {_toml(v)}" for k, v in getattr(spec, table).items()]
     lines += ["", "[add]"] + [

@@ -28,7 +28,7 @@ class Limits:
     speed: Array
     """[rad/s]"""
     torque: Array
-    """[Nm], infinite where the model states none."""
+    """[N m], infinite where the model states none."""
 
     def broken(self, q: Array, dq: Array, tau: Array) -> list[str]:
         """What a course (samples, joints) breaks, of "position", "speed" and "torque"."""

@@ -55,11 +55,11 @@ class Course:
     inertia: Array
     """Of everything the joint moves, rotor left out [kg m2]."""
     load: Array
-    """Torque that the drive has to overcome: gravity, coupling [Nm]."""
+    """Torque that the drive has to overcome: gravity, coupling [N m]."""
     gravity: Array
-    """Gravity's part of the load, for joints that turn [Nm]."""
+    """Gravity's part of the load, for joints that turn [N m]."""
     slope: Array
-    """How gravity's part grows with the joint's own angle [Nm/rad]: what is simulated need not be where it was measured."""
+    """How gravity's part grows with the joint's own angle [N m/rad]: what is simulated need not be where it was measured."""
     valid: NDArray[np.bool_]
     """Samples to compare with: measured, not too far from a real sample."""
 
