@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
@@ -39,10 +38,6 @@ class Point:
 
     def mean(self) -> Array:
         return self.values
-
-    def log_density(self, values: ArrayLike) -> Array:
-        same = np.isclose(np.atleast_2d(values), self.values, rtol=1e-12, atol=0).all(axis=1)
-        return np.where(same, 0.0, -np.inf)
 
     def narrow(self, by: float) -> Point:
         return self
@@ -76,14 +71,6 @@ class Box:
         """The centre of the box in the scaled space."""
         low, high = self._ends()
         return self.space.from_scaled((low + high) / 2)
-
-    def log_density(self, values: ArrayLike) -> Array:
-        """Logarithm of the density in the scaled space; directions of zero width are left out."""
-        values = np.atleast_2d(np.asarray(values, float))
-        inside = ((values >= self.low) & (values <= self.high)).all(axis=1)
-        low, high = self._ends()
-        width = high - low
-        return np.where(inside, -np.log(width[width > 0]).sum(), -np.inf)
 
     def narrow(self, by: float) -> Box:
         low, high = self._ends()
@@ -129,17 +116,6 @@ class Gaussian:
     def mean(self) -> Array:
         return self.space.from_scaled(self.centre)
 
-    def log_density(self, values: ArrayLike) -> Array:
-        """Logarithm of the density in the scaled space, not normalised for the bounds; directions of no width are left out."""
-        off = self.space.to_scaled(np.atleast_2d(np.asarray(values, float))) - self.centre
-        w, v = np.linalg.eigh(self.covariance)
-        free = w > 1e-14 * max(float(w.max(initial=0.0)), 1e-300)
-        along = off @ v
-        dist = (along[:, free] ** 2 / w[free]).sum(axis=1)
-        pinned = (np.abs(along[:, ~free]) > 1e-6).any(axis=1)
-        log_norm = 0.5 * (np.log(w[free]).sum() + free.sum() * math.log(2 * math.pi))
-        return np.where(pinned, -np.inf, -0.5 * dist - log_norm)
-
     def narrow(self, by: float) -> Gaussian:
         return dataclasses.replace(self, covariance=self.covariance * _fraction(by) ** 2)
 
@@ -170,18 +146,6 @@ class Particles:
 
     def mean(self) -> Array:
         return self.space.from_scaled(self._scaled()[1])
-
-    def log_density(self, values: ArrayLike) -> Array:
-        """Logarithm of a Gaussian kernel density in the scaled space, with Scott's bandwidth per parameter."""
-        scaled, mean = self._scaled()
-        k = len(self.space)
-        effective = 1.0 / float(np.sum(self.weights**2))
-        spread = np.sqrt(self.weights @ (scaled - mean) ** 2)
-        width = np.maximum(spread * effective ** (-1.0 / (k + 4)), 1e-6)
-        off = (self.space.to_scaled(np.atleast_2d(np.asarray(values, float)))[:, None] - scaled) / width
-        kernel = -0.5 * (off**2).sum(axis=2) - np.log(width).sum() - k / 2 * math.log(2 * math.pi)
-        top = kernel.max(axis=1, keepdims=True)
-        return top[:, 0] + np.log(np.exp(kernel - top) @ self.weights)
 
     def narrow(self, by: float) -> Particles:
         scaled, mean = self._scaled()

@@ -82,7 +82,7 @@ _installed: dict[str, Any] = {}  # what was handed to the engine, kept alive
 def _compiled() -> Any:
     """The callback, compiled on first use (about a second)."""
     import numba
-    from numba import carray, cfunc, types
+    from numba import cfunc, types
 
     from gapless.twin.mechanisms.friction import dry_friction
 
@@ -91,18 +91,13 @@ def _compiled() -> Any:
     qpos_adr_at, dof_joint_at = model_at["jnt_qposadr"], model_at["dof_jntid"]
     loss_at, n_v = model_at["dof_frictionloss"], model_at["nv"]
     ne_at, nf_at, type_at, id_at = data_at["ne"], data_at["nf"], data_at["efc_type"], data_at["efc_id"]
-    efc_at, qpos_at, qvel_at, torque_at = (
-        data_at["efc_frictionloss"],
-        data_at["qpos"],
-        data_at["qvel"],
-        data_at["qfrc_actuator"],
-    )
+    efc_at, qpos_at, qvel_at, torque_at = (data_at[f] for f in ("efc_frictionloss", "qpos", "qvel", "qfrc_actuator"))
     dry = numba.njit(dry_friction)
     friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
     actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
-    read_size = _reader(numba, types.int64)
-    read_int = _reader(numba, types.int32)
-    numbers, integers = _array_reader(numba, carray, types.float64), _array_reader(numba, carray, types.int32)
+    read_size, _ = _readers(numba, types.int64)
+    read_int, integers = _readers(numba, types.int32)
+    _, numbers = _readers(numba, types.float64)
 
     @cfunc(types.void(types.voidptr, types.voidptr))
     def friction(m, d):  # type: ignore[no-untyped-def]
@@ -138,34 +133,23 @@ def _compiled() -> Any:
     return friction
 
 
-def _reader(numba: Any, kind: Any) -> Any:
-    """A compiled function that reads one value of a kind at an offset into a struct."""
-    from numba import carray
-
-    pointer = _cast(numba)
+def _readers(numba: Any, kind: Any) -> tuple[Any, Any]:
+    """Compiled functions that read one value of a kind at an offset into a struct, and the array that a pointer there is of."""
+    pointer, carray, address_type = _cast(), numba.carray, numba.types.int64
 
     @numba.njit(inline="always")
-    def read(base, offset):  # type: ignore[no-untyped-def]
+    def one(base, offset):  # type: ignore[no-untyped-def]
         return carray(pointer(base, offset), 1, dtype=kind)[0]
 
-    return read
-
-
-def _array_reader(numba: Any, carray: Any, kind: Any) -> Any:
-    """A compiled function that follows a pointer at an offset into a struct to an array of a kind."""
-    from numba import types
-
-    pointer = _cast(numba)
-
     @numba.njit(inline="always")
-    def read(base, offset, size):  # type: ignore[no-untyped-def]
-        address = carray(pointer(base, offset), 1, dtype=types.int64)[0]
+    def several(base, offset, size):  # type: ignore[no-untyped-def]
+        address = carray(pointer(base, offset), 1, dtype=address_type)[0]
         return carray(pointer(address, 0), size, dtype=kind)
 
-    return read
+    return one, several
 
 
-def _cast(numba: Any) -> Any:
+def _cast() -> Any:
     """An intrinsic that makes a pointer from an address (or another pointer) and an offset in bytes."""
     from numba import types
     from numba.core import cgutils

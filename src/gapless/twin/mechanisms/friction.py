@@ -35,40 +35,36 @@ COULOMB = Quantity(
     ranges={"wide": ("x", 0.5, 2.0)},
     exported="dry",
 )
-
-
-def _extra(
-    quantity: str, unit: str, rung: str, remedy: str, shows: str, scale: float, low: float, high: float
-) -> tuple[Quantity, float, float, float]:
-    """A quantity of the full model with the size of a real mismatch and bounds, in units of Coulomb friction where a torque."""
-    cause = f"friction.{quantity.partition('_')[0].rstrip('2')}"
-    return Quantity(f"friction.{quantity}", unit, cause, remedy, rungs=(rung,), shows=shows), scale, low, high
-
-
-_STRIBECK = (
-    "+ Stribeck friction",
-    "identify Stribeck friction with slow triangles (`gapless fit` tries it), or learn a residual",
-    "very slow reversals show it",
+_EXTRA = {  # cause: its rung, what to do about it, the motion that shows it
+    "stribeck": (
+        "+ Stribeck friction",
+        "identify Stribeck friction with slow triangles (`gapless fit` tries it), or learn a residual",
+        "very slow reversals show it",
+    ),
+    "load": (
+        "+ friction with load",
+        "identify friction with load: move with and without a payload (`gapless fit` tries it)",
+        "motion with a known extra mass shows it",
+    ),
+    "angle": (
+        "+ friction with angle",
+        "identify friction over the joint's whole range (`gapless fit` tries it); look at the gear",
+        "the same slow motion at both ends of the range shows it",
+    ),
+}
+EXTRA = tuple(
+    (Quantity(f"friction.{name}", unit, f"friction.{cause}", remedy, rungs=(rung,), shows=shows), scale, low, high)
+    for name, cause, unit, scale, low, high in (
+        ("stribeck", "stribeck", "N m", 0.5, 0.0, 20.0),
+        ("stribeck_speed", "stribeck", "rad/s", 0.05, 0.005, 5.0),
+        ("load", "load", "", 0.1, 0.0, 1.0),
+        ("load2", "load", "1/(N m)", 0.02, 0.0, 1.0),
+        ("angle", "angle", "N m/rad", 0.5, -20.0, 20.0),
+        ("angle2", "angle", "N m/rad2", 0.5, -20.0, 20.0),
+    )
+    for rung, remedy, shows in (_EXTRA[cause],)
 )
-_LOAD = (
-    "+ friction with load",
-    "identify friction with load: move with and without a payload (`gapless fit` tries it)",
-    "motion with a known extra mass shows it",
-)
-_ANGLE = (
-    "+ friction with angle",
-    "identify friction over the joint's whole range (`gapless fit` tries it); look at the gear",
-    "the same slow motion at both ends of the range shows it",
-)
-EXTRA = (
-    _extra("stribeck", "N m", *_STRIBECK, 0.5, 0.0, 20.0),
-    _extra("stribeck_speed", "rad/s", *_STRIBECK, 0.05, 0.005, 5.0),
-    _extra("load", "", *_LOAD, 0.1, 0.0, 1.0),
-    _extra("load2", "1/(N m)", *_LOAD, 0.02, 0.0, 1.0),
-    _extra("angle", "N m/rad", *_ANGLE, 0.5, -20.0, 20.0),
-    _extra("angle2", "N m/rad2", *_ANGLE, 0.5, -20.0, 20.0),
-)
-"""In the order of the callback's columns."""
+"""In the order of the callback's columns, with scale and bounds: of torques in units of the joint's Coulomb friction."""
 
 
 @dataclass(frozen=True)
