@@ -72,10 +72,10 @@ def excite(
             progress.update(task, completed=done, description=f"uncertainty that it leaves: {100 * left:.1f} %")
 
         rng, work = np.random.default_rng(seed), identify.WORK * effort
-        found = identify.excite(twin, known, seconds, limits, rng, noise, work, tick)
-    found.write_motion(out)
+        motion = identify.excite(twin, known, seconds, limits, rng, noise, work, tick)
+    motion.write_motion(out)
     if plot:
-        found.page(plot)
-    options.show(found, json)
+        motion.page(plot)
+    options.show(motion, json)
     if not json:
-        options.tell(f"{found.candidates} stretches of motion were tried; the best are in {out}")
+        options.tell(f"{motion.candidates} stretches of motion were tried; the best are in {out}")

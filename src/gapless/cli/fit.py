@@ -65,12 +65,12 @@ def fit(
     twin = as_given(robot, read[0], kp, kd, in_air)
     fixed = known_values(twin, stated, kp, kd)
     with Console(stderr=True).status("reading", spinner="dots") as status:
-        found = identify.fit(
+        result = identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
             progress=out / "progress.json", resume=resume, tick=status.update,
         )  # fmt: skip
-    found = replace(found, warnings=[*found.warnings, *(f"left out {why}" for why in unreadable)])
-    found.save(out)
-    options.show(found, json)
+    result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
+    result.save(out)
+    options.show(result, json)
     if not json:
-        options.tell(f"{found.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html are in {out}")
+        options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html are in {out}")

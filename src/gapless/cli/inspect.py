@@ -44,17 +44,17 @@ def inspect(
     stated = load_mapping(mapping) if mapping else None
     paths, results = options.log_paths(logs), []
     for path in paths:
-        found = inspect_log(read(path, stated), ranges, delay)
-        results.append(found)
+        result = inspect_log(read(path, stated), ranges, delay)
+        results.append(result)
         if not json:
-            options.show(found, json)
+            options.show(result, json)
         if plot:
             several = "" if len(paths) == 1 else f"_{path.name.split('.')[0]}"
             target = plot.with_name(f"{plot.stem}{several}{plot.suffix}")
-            found.page(target)
+            result.page(target)
             options.tell(f"drawn into {target}")
-    errors = sum(found.errors for found in results)
+    errors = sum(result.errors for result in results)
     if json:
-        print(text.dumps({"errors": errors, "logs": [found.json() for found in results]}))
+        print(text.dumps({"errors": errors, "logs": [result.json() for result in results]}))
     if errors:
         sys.exit(1)

@@ -1,8 +1,8 @@
 """Diagnosis: how far a model is from its robot, why, and what to do next; the gap and its explanation as one result.
 
-found = diagnose(as_given("arm.xml", log), [log])
-print(found)
-found.save("gap")
+diagnosis = diagnose(as_given("arm.xml", log), [log])
+print(diagnosis)
+diagnosis.save("gap")
 """
 
 from __future__ import annotations

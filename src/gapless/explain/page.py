@@ -24,13 +24,13 @@ WORDS = 24  # letters that fit beside a bar of a plot
 NAME, BAR = 32, 24  # letters, in a terminal
 
 
-def verdict(found: Diagnosis) -> Verdict:
+def verdict(diagnosis: Diagnosis) -> Verdict:
     """How far and why, in a few short sentences."""
-    why, how_far = found.explanation, found.gap.verdict()
-    if not known(found.gap.mean("given")):
+    why, how_far = diagnosis.explanation, diagnosis.gap.verdict()
+    if not known(diagnosis.gap.mean("given")):
         return how_far
     if why.verdict == "none":
-        none = f"No gap above noise and tolerances: the model is {gap_off(found.gap)}"
+        none = f"No gap above noise and tolerances: the model is {gap_off(diagnosis.gap)}"
         return Verdict(f"{none}, as numbers within their tolerances would make it.", good=True)
     text = [how_far.text]
     causes = [f"{cause(c)} ({percent(c.share)})" for c in why.mechanisms if c.share >= SMALL][:3]
@@ -43,28 +43,30 @@ def verdict(found: Diagnosis) -> Verdict:
     return Verdict(" ".join(text), good=False)
 
 
-def sections(found: Diagnosis) -> Iterator[Section | None]:
+def sections(diagnosis: Diagnosis) -> Iterator[Section | None]:
     """The page after its verdict."""
-    steps = [[f"{i}. {step}"] for i, step in enumerate(found.explanation.next, start=1)]
+    steps = [[f"{i}. {step}"] for i, step in enumerate(diagnosis.explanation.next, start=1)]
     yield Section("What to do next", table=Table(("",), steps)) if steps else None
-    how_far, *details, made_from = (s for s in found.gap.sections() if s)
-    used = f"Causes were looked for in {found.explanation.seconds_used:.0f} s, the error measured over {found.gap.used}."
+    how_far, *details, made_from = (s for s in diagnosis.gap.sections() if s)
+    used = (
+        f"Causes were looked for in {diagnosis.explanation.seconds_used:.0f} s, the error measured over {diagnosis.gap.used}."
+    )
     text = [
         "Causes by their share of the error, with 90 % intervals; and the error by time ahead. Dotted lines need no model.",
         used,
     ]
-    plots = [*_causes(found), *how_far.plots]
+    plots = [*_causes(diagnosis), *how_far.plots]
     yield Section("Why, and how far", text, legend=how_far.legend, plots=plots, wide=True)
-    yield from (*details, _parameters(found), _remainder(found), _task(found), made_from)
+    yield from (*details, _parameters(diagnosis), _remainder(diagnosis), _task(diagnosis), made_from)
 
 
-def glance(found: Diagnosis) -> list[RenderableType]:
+def glance(diagnosis: Diagnosis) -> list[RenderableType]:
     """Bars of causes, what to do next, and the error over time ahead."""
-    parts = [p for p in (_bars(found),) if p]
+    parts = [p for p in (_bars(diagnosis),) if p]
     steps = RichTable(title="what to do next", title_justify="left", box=None, show_header=False, pad_edge=False)
-    for i, step in enumerate(found.explanation.next[:MOST_STEPS], start=1):
+    for i, step in enumerate(diagnosis.explanation.next[:MOST_STEPS], start=1):
         steps.add_row(f"{i}.", Text(step))
-    return [*parts, *([Group(Text(""), steps)] if found.explanation.next else []), *found.gap.glance()]
+    return [*parts, *([Group(Text(""), steps)] if diagnosis.explanation.next else []), *diagnosis.gap.glance()]
 
 
 def cause(c: Cause) -> str:
@@ -74,18 +76,18 @@ def cause(c: Cause) -> str:
     return " or ".join([f"{c.name}{where}", *c.group])
 
 
-def _rest(found: Diagnosis) -> dict[str, float]:
+def _rest(diagnosis: Diagnosis) -> dict[str, float]:
     """Shares that are no cause's."""
-    why = found.explanation
+    why = diagnosis.explanation
     return {"numbers within tolerance": why.tolerances, "no parameter explains": why.remainder.share}
 
 
-def _causes(found: Diagnosis) -> Iterator[Plot]:
+def _causes(diagnosis: Diagnosis) -> Iterator[Plot]:
     """Shares as horizontal bars with intervals, the largest on top; what is left in grey."""
-    causes = [c for c in found.explanation.mechanisms if known(c.share)]
+    causes = [c for c in diagnosis.explanation.mechanisms if known(c.share)]
     if not causes:
         return
-    rows = [(literal(label), share, share, share) for label, share in _rest(found).items() if known(share)][::-1]
+    rows = [(literal(label), share, share, share) for label, share in _rest(diagnosis).items() if known(share)][::-1]
     others = len(rows)
     for c in causes[::-1]:  # plotly's first bar is the lowest
         ends = [c.share, *(end for end in (c.low, c.high) if known(end))]
@@ -115,12 +117,12 @@ def _lines(c: Cause) -> str:
     return "<br>".join(literal(t if len(t) <= WORDS else t[: WORDS - 1] + "…") for t in lines[:3])
 
 
-def _bars(found: Diagnosis) -> RenderableType | None:
+def _bars(diagnosis: Diagnosis) -> RenderableType | None:
     """Shares as bars with their intervals; the loss of the task beside them, where it is known."""
-    causes, losses = [c for c in found.explanation.mechanisms if known(c.share)], found.explanation.task
+    causes, losses = [c for c in diagnosis.explanation.mechanisms if known(c.share)], diagnosis.explanation.task
     if not causes:
         return None
-    title = f"why: share of the error, with 90 % interval; from {found.explanation.seconds_used:.0f} s of logs"
+    title = f"why: share of the error, with 90 % interval; from {diagnosis.explanation.seconds_used:.0f} s of logs"
     table = RichTable(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column(max_width=NAME)
     table.add_column(no_wrap=True, min_width=BAR)
@@ -128,7 +130,7 @@ def _bars(found: Diagnosis) -> RenderableType | None:
     if losses:
         table.add_column("task loss (place)", justify="right")
     lost = {name: f"{loss:.3g} ({place}.)" for place, (name, loss) in enumerate(losses.items(), start=1)}
-    rest = {label: share for label, share in _rest(found).items() if known(share)}
+    rest = {label: share for label, share in _rest(diagnosis).items() if known(share)}
     top = max([c.high if known(c.high) else c.share for c in causes] + list(rest.values()) + [0.01])
     for c in causes:
         interval = f"  ({100 * c.low:.0f} to {100 * c.high:.0f})" if known(c.low) and known(c.high) else ""
@@ -148,10 +150,10 @@ def _bar(share: float, high: float, style: str = "yellow") -> Text:
     return Text.assemble(("█" * full, style), (reach, "bright_black"), " " * (BAR - max(end, full)))
 
 
-def _parameters(found: Diagnosis) -> Section | None:
+def _parameters(diagnosis: Diagnosis) -> Section | None:
     """What the causes were found to be."""
     rows = []
-    for c in found.explanation.mechanisms:
+    for c in diagnosis.explanation.mechanisms:
         for name, p in c.parameters.items():
             rows.append([name, short(p.nominal), short(p.value), short(p.value / p.nominal) if p.nominal else "–", p.unit])
     head = ("parameter", "as given", "found", "found / given", "unit")
@@ -160,15 +162,15 @@ def _parameters(found: Diagnosis) -> Section | None:
     return Section("Parameters", text, Table(head, rows, fold=fold)) if rows else None
 
 
-def _remainder(found: Diagnosis) -> Section | None:
+def _remainder(diagnosis: Diagnosis) -> Section | None:
     """What no parameter explains: where it is, in words and as a map of joints and phases."""
-    rest, table = found.explanation.remainder, None
+    rest, table = diagnosis.explanation.remainder, None
     text = [f"{percent(rest.share)} of the squared error is left when every cause has its best value.", *rest.where]
-    if found.phases:
-        phases = list(dict.fromkeys(p for by in found.phases.values() for p in by))
-        most = max([v for by in found.phases.values() for v in by.values() if v is not None] + [1e-9])
+    if diagnosis.phases:
+        phases = list(dict.fromkeys(p for by in diagnosis.phases.values() for p in by))
+        most = max([v for by in diagnosis.phases.values() for v in by.values() if v is not None] + [1e-9])
         rows: list[list[str | Cell]] = []
-        for joint, by in found.phases.items():
+        for joint, by in diagnosis.phases.items():
             cells = [by.get(p) for p in phases]
             rows.append([joint, *(Cell("–", 0.0) if v is None else Cell(f"{v:.2g}", max(v, 0.0) / most) for v in cells)])
         table = Table(("joint", *phases), rows)
@@ -178,9 +180,9 @@ def _remainder(found: Diagnosis) -> Section | None:
     return Section("What no parameter explains", text, table) if known(rest.share) or table else None
 
 
-def _task(found: Diagnosis) -> Section | None:
+def _task(diagnosis: Diagnosis) -> Section | None:
     """Two rankings side by side: what makes the error, and what costs the task."""
-    losses, shares = found.explanation.task, {c.name: c.share for c in found.explanation.mechanisms}
+    losses, shares = diagnosis.explanation.task, {c.name: c.share for c in diagnosis.explanation.mechanisms}
     by_share = sorted(shares, key=lambda name: -shares[name])
     most = max([abs(loss) for loss in losses.values()] + [1e-9])
     rows: list[list[str | Cell]] = []

@@ -1,9 +1,9 @@
 """Fit from logs as they come: bad ones are left out and named, what is stated stays fixed, progress is kept in a file.
 
 twin = as_given("arm.xml", log := read("motion.mcap"))
-found = fit(twin, [log], fixed={"gains.kp/*": 14.5})
-print(found)
-found.save("fitted")
+result = fit(twin, [log], fixed={"gains.kp/*": 14.5})
+print(result)
+result.save("fitted")
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def fit(
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
-        found = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals)
+        result = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals)
         rng, drawn = np.random.default_rng(0), None
         if method == "posterior":
-            drawn = posterior(found, admitted.logs, SIMULATIONS, rng, tick, particles or PARTICLES, signals)
+            drawn = posterior(result, admitted.logs, SIMULATIONS, rng, tick, particles or PARTICLES, signals)
         elif particles:
-            drawn = weighted_particles(found, admitted.logs, particles, rng, tick, signals)
+            drawn = weighted_particles(result, admitted.logs, particles, rng, tick, signals)
     except BadInput as error:
         kept = f"; what was computed until then is in {path}, for --resume" if path and memory.done else ""
         raise BadInput(f"{error}{kept}") from None
     more = [*(drawn.warnings if drawn else ()), *(f"left out {why}" for why in admitted.refused.values()), *admitted.notes]
-    return replace(found, belief=drawn.belief if drawn else found.belief, warnings=[*found.warnings, *more])
+    return replace(result, belief=drawn.belief if drawn else result.belief, warnings=[*result.warnings, *more])

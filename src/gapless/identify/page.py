@@ -240,10 +240,10 @@ def _residuals(traces: Sequence[Trace]) -> Iterator[Section]:
         "load [N m]": lambda t: t.load,
         "time [s]": lambda t: np.repeat((t.time - t.time[0])[:, None], len(t.joints), axis=1),
     }
-    there = [t for t in traces if len(t.time)]
+    moving = [t for t in traces if len(t.time)]
     for label, get in against.items():
         text = "Fitted minus measured [deg]; the line is the mean. Where it bends, a cause is missing."
-        yield from _clouds(there, [get(t) for t in there], label, [text])
+        yield from _clouds(moving, [get(t) for t in moving], label, [text])
 
 
 def _warm(traces: Sequence[Trace]) -> Section | None:

@@ -51,8 +51,8 @@ class Result:
 
     def verdict(self) -> Verdict:
         """What a reader takes away, in a sentence or two."""
-        said: Verdict = self.PAGE.verdict(self)
-        return said
+        verdict: Verdict = self.PAGE.verdict(self)
+        return verdict
 
     def sections(self) -> Iterable[Section | None]:
         """Of the page, after the verdict."""
@@ -92,8 +92,8 @@ class Result:
         try:
             return typed(cls, read_json(path), **given)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            said = reason(error)
-            raise BadInput(said if str(path) in said else f"{path}: not a saved {cls.__name__} ({said})") from None
+            text = reason(error)
+            raise BadInput(text if str(path) in text else f"{path}: not a saved {cls.__name__} ({text})") from None
 
     def __rich__(self) -> RenderableType:
         verdict = self.verdict()
