@@ -118,16 +118,16 @@ def _compiled() -> Any:
                 continue
             v = dof[row]
             j = dof_joint[v]
-            at = (j + 1) * columns - COLUMNS
-            if user[at + MARK] != MARKED:
+            start = (j + 1) * columns - COLUMNS
+            if user[start + MARK] != MARKED:
                 continue
-            loaded = user[at + 2] != 0.0 or user[at + 3] != 0.0
+            loaded = user[start + 2] != 0.0 or user[start + 3] != 0.0
             if loaded and not actuated:  # actuator forces of this very step, which the engine computes after this callback
                 actuate(m, d)
                 actuated = True
             torque = numbers(d, torque_at, nv)[v] if loaded else 0.0
-            angle = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[at + HOME]
-            rest = user[at], user[at + 1], user[at + 2], user[at + 3], user[at + 4], user[at + 5]
+            angle = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[start + HOME]
+            rest = user[start], user[start + 1], user[start + 2], user[start + 3], user[start + 4], user[start + 5]
             limit[row] = max(dry(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
     return friction
@@ -175,10 +175,10 @@ def library() -> ctypes.CDLL:
     import glob
     import os
 
-    found = glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "libmujoco.*"))
-    if not found:
+    files = glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "libmujoco.*"))
+    if not files:
         raise BadInput("MuJoCo's shared library was not found beside its Python package; reinstall mujoco")
-    lib = ctypes.CDLL(found[0])
+    lib = ctypes.CDLL(files[0])
     lib.mj_fwdActuation.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     lib.mj_fwdActuation.restype = None
     lib._mjPRIVATE__set_xml_precision.argtypes = [ctypes.c_int]
@@ -195,13 +195,13 @@ def _offsets(struct: str) -> dict[str, int]:
 
 def _place(fields: Any) -> tuple[dict[str, int], int, int]:
     """Offsets of a struct's fields, its size and its alignment."""
-    at, widest, out = 0, 1, {}
+    offset, widest, out = 0, 1, {}
     for f in fields:
         size, align = _layout(f.type)
-        at = -(-at // align) * align
-        out[f.name] = at
-        at, widest = at + size, max(widest, align)
-    return out, -(-at // widest) * widest, widest
+        offset = -(-offset // align) * align
+        out[f.name] = offset
+        offset, widest = offset + size, max(widest, align)
+    return out, -(-offset // widest) * widest, widest
 
 
 def _layout(kind: Any) -> tuple[int, int]:

@@ -213,11 +213,11 @@ class Mechanism:
 
 def last_joints(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:
     """The driven joints of a spec that a pattern matches, to put another joint behind; each must be the last of its body."""
-    found = [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
-    for joint in found:
+    joints = [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
+    for joint in joints:
         if joint.parent.joints[-1].name != joint.name:
             raise BadInput(
                 f"{joint.name} is not the last joint of its body {joint.parent.name}, so nothing can be put between it and the "
                 "link: give each joint a body of its own"
             )
-    return found
+    return joints

@@ -149,15 +149,15 @@ def take_keyframes(spec: mujoco.MjSpec) -> list[Pose]:
     """Remove keyframes and return them by joint name, since mechanisms may add joints."""
     model = spec.copy().compile()
     poses = []
-    for at in range(model.nkey):
+    for key in range(model.nkey):
         qpos, qvel = {}, {}
         for j in range(model.njnt):
             nq, nv = (1, 1) if int(model.jnt_type[j]) in ONE_AXIS else (7, 6) if model.jnt_type[j] == 0 else (4, 3)
             name = model.joint(j).name
-            qpos[name] = model.key_qpos[at, model.jnt_qposadr[j] :][:nq].copy()
-            qvel[name] = model.key_qvel[at, model.jnt_dofadr[j] :][:nv].copy()
-        rest = (model.key_ctrl[at], model.key_act[at], model.key_mpos[at], model.key_mquat[at])
-        poses.append(Pose(model.key(at).name, float(model.key_time[at]), qpos, qvel, *(x.copy() for x in rest)))
+            qpos[name] = model.key_qpos[key, model.jnt_qposadr[j] :][:nq].copy()
+            qvel[name] = model.key_qvel[key, model.jnt_dofadr[j] :][:nv].copy()
+        rest = (model.key_ctrl[key], model.key_act[key], model.key_mpos[key], model.key_mquat[key])
+        poses.append(Pose(model.key(key).name, float(model.key_time[key]), qpos, qvel, *(x.copy() for x in rest)))
     for key in list(spec.keys):
         spec.delete(key)
     return poses

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class Parameter:
     """One number that may be wrong about a model.
 
-    Example: `Parameter("friction.coulomb/knee", nominal=0.2, low=0.0, high=2.0, tolerance=0.05, scale=0.2, unit="Nm")`.
+    Example: `Parameter("friction.coulomb/knee", nominal=0.2, low=0.0, high=2.0, tolerance=0.05, scale=0.2, unit="N m")`.
     """
 
     name: str

@@ -182,12 +182,12 @@ class Twin:
     def _blocks(self) -> list[dict[str, slice | list[int]]]:
         """Columns of the twin's space by mechanism and quantity."""
         out: list[dict[str, slice | list[int]]] = []
-        at = 0
+        column = 0
         for b in self.bound:
             columns: dict[str, list[int]] = {}
             for p in b.parameters:
-                columns.setdefault(p.quantity, []).append(at)
-                at += 1
+                columns.setdefault(p.quantity, []).append(column)
+                column += 1
             whole = {q: list(range(c[0], c[-1] + 1)) == c for q, c in columns.items()}
             out.append({q: slice(c[0], c[-1] + 1) if whole[q] else c for q, c in columns.items()})
         return out

@@ -151,8 +151,8 @@ def _make_servo(actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, k
         if model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE:
             limit = model.actuator_ctrlrange[a] * model.actuator_gainprm[a, 0]
             if model.actuator_forcelimited[a]:
-                own = model.actuator_forcerange[a]
-                limit = np.array([max(limit[0], own[0]), min(limit[1], own[1])])
+                limits = model.actuator_forcerange[a]
+                limit = np.array([max(limit[0], limits[0]), min(limit[1], limits[1])])
             actuator.forcerange, actuator.forcelimited = limit, mujoco.mjtLimited.mjLIMITED_TRUE
         actuator.ctrllimited, actuator.ctrlrange = mujoco.mjtLimited.mjLIMITED_FALSE, [0, 0]
     actuator.set_to_position(kp=kp, kv=kd)

@@ -118,8 +118,8 @@ def _carrier(model: mujoco.MjModel, payload: str | None, names: list[str]) -> in
     base = base_joint(model)
     if base is not None:
         return int(model.jnt_bodyid[base])
-    found = drives(model)
-    return int(model.jnt_bodyid[found[-1].joint]) if found else model.nbody - 1
+    motors = drives(model)
+    return int(model.jnt_bodyid[motors[-1].joint]) if motors else model.nbody - 1
 
 
 def _size(model: mujoco.MjModel, body: int) -> float:

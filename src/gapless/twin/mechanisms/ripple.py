@@ -54,8 +54,8 @@ class Ripple(Mechanism):
             return None
         every = max(1, len(motion.q) // SAMPLES)
         columns = (motion.q[::every].T, motion.dq[::every].T, motion.error[::every].T)
-        found = {d.name: _periods(*joint) for d, *joint in zip(drives(model), *columns, strict=True)}
-        periods = {name: n for name, n in found.items() if n}
+        periods_of = {d.name: _periods(*joint) for d, *joint in zip(drives(model), *columns, strict=True)}
+        periods = {name: n for name, n in periods_of.items() if n}
         return cls(periods) if periods else None
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
