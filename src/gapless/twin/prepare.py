@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -12,6 +11,8 @@ from gapless.errors import BadInput
 from gapless.robots import ONE_AXIS, Drive, base_joint, drives, home_key, is_dc_motor, is_velocity_servo
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.save import to_xml
+
+_SIZES = {0: (7, 6), 1: (4, 3), 2: (1, 1), 3: (1, 1)}  # of the positions and velocities of free, ball, slide and hinge joints
 
 
 def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
@@ -89,11 +90,11 @@ def hang(spec: mujoco.MjSpec) -> mujoco.MjSpec:
     base = base_joint(model)
     if base is None:
         raise BadInput("only a robot with a floating base can be hung up, and this one has a fixed base")
-    poses = take_keyframes(spec)
+    before = take_keyframes(spec)
     joint = spec.joint(model.joint(base).name)
     joint.parent.pos = np.asarray(joint.parent.pos) + [0.0, 0.0, 1.0]
     spec.delete(joint)
-    put_keyframes(spec, poses)
+    put_keyframes(spec, before)
     return spec
 
 
@@ -118,65 +119,40 @@ def part_from_base(spec: mujoco.MjSpec) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Pose:
-    """A keyframe by joint name, so that it survives joints that come and go."""
-
-    name: str
-    time: float
-    qpos: dict[str, np.ndarray]
-    qvel: dict[str, np.ndarray]
-    ctrl: np.ndarray
-    act: np.ndarray
-    mpos: np.ndarray
-    mquat: np.ndarray
-
-
 def install(spec: mujoco.MjSpec, mechanisms: Iterable[Mechanism]) -> None:
     """Install mechanisms, in place; keyframes are put away meanwhile, as they must match the joints."""
-    model = spec.copy().compile()
-    key = home_key(model)
-    pose = model.qpos0 if key is None else model.key_qpos[key]
-    single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
-    home = {model.joint(j).name: float(pose[model.jnt_qposadr[j]]) for j in single}
-    poses = take_keyframes(spec)
+    before = take_keyframes(spec)
+    key = home_key(before)
+    pose = before.qpos0 if key is None else before.key_qpos[key]
+    single = [j for j in range(before.njnt) if int(before.jnt_type[j]) in ONE_AXIS]
+    home = {before.joint(j).name: float(pose[before.jnt_qposadr[j]]) for j in single}
     for mechanism in mechanisms:
         mechanism.install(spec, home)
-    put_keyframes(spec, poses)
+    put_keyframes(spec, before)
 
 
-def take_keyframes(spec: mujoco.MjSpec) -> list[Pose]:
-    """Remove keyframes and return them by joint name, since mechanisms may add joints."""
+def take_keyframes(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Remove keyframes, since joints may come and go; returns the model that still has them."""
     model = spec.copy().compile()
-    poses = []
-    for key in range(model.nkey):
-        qpos, qvel = {}, {}
-        for j in range(model.njnt):
-            nq, nv = (1, 1) if int(model.jnt_type[j]) in ONE_AXIS else (7, 6) if model.jnt_type[j] == 0 else (4, 3)
-            name = model.joint(j).name
-            qpos[name] = model.key_qpos[key, model.jnt_qposadr[j] :][:nq].copy()
-            qvel[name] = model.key_qvel[key, model.jnt_dofadr[j] :][:nv].copy()
-        rest = (model.key_ctrl[key], model.key_act[key], model.key_mpos[key], model.key_mquat[key])
-        poses.append(Pose(model.key(key).name, float(model.key_time[key]), qpos, qvel, *(x.copy() for x in rest)))
     for key in list(spec.keys):
         spec.delete(key)
-    return poses
+    return model
 
 
-def put_keyframes(spec: mujoco.MjSpec, poses: list[Pose]) -> None:
-    """Add keyframes again; joints that were not there are at their zero, and actuator states that changed are left out."""
+def put_keyframes(spec: mujoco.MjSpec, before: mujoco.MjModel) -> None:
+    """Add a model's keyframes again; new joints are at their zero, and actuator states that changed are left out."""
     model = spec.copy().compile()
-    for pose in poses:
+    kept = [j for j in range(before.njnt) if spec.joint(before.joint(j).name) is not None]
+    for key in range(before.nkey):
         q, v = model.qpos0.copy(), np.zeros(model.nv)
-        for joint, value in pose.qpos.items():
-            if spec.joint(joint) is None:
-                continue
-            j = model.joint(joint)
-            q[j.qposadr[0] :][: len(value)] = value
-            v[j.dofadr[0] :][: len(pose.qvel[joint])] = pose.qvel[joint]
-        key = spec.add_key(name=pose.name, time=pose.time, qpos=q, qvel=v)
-        key.ctrl = pose.ctrl if len(pose.ctrl) == model.nu else np.zeros(model.nu)
-        if model.na and len(pose.act) == model.na:
-            key.act = pose.act
+        for j in kept:
+            nq, nv = _SIZES[int(before.jnt_type[j])]
+            after = model.joint(before.joint(j).name).id
+            q[model.jnt_qposadr[after] :][:nq] = before.key_qpos[key, before.jnt_qposadr[j] :][:nq]
+            v[model.jnt_dofadr[after] :][:nv] = before.key_qvel[key, before.jnt_dofadr[j] :][:nv]
+        added = spec.add_key(name=before.key(key).name, time=float(before.key_time[key]), qpos=q, qvel=v)
+        added.ctrl = before.key_ctrl[key] if before.nu == model.nu else np.zeros(model.nu)
+        if model.na and before.na == model.na:
+            added.act = before.key_act[key]
         if model.nmocap:
-            key.mpos, key.mquat = pose.mpos.ravel(), pose.mquat.ravel()
+            added.mpos, added.mquat = before.key_mpos[key].ravel(), before.key_mquat[key].ravel()

@@ -9,17 +9,7 @@ import numpy as np
 
 from gapless.errors import BadInput
 from gapless.robots import drives
-from gapless.twin.mechanism import (
-    DRIVE,
-    IN_REPLAY,
-    NEVER,
-    STANDING_DRIVE,
-    Bound,
-    Fields,
-    Mechanism,
-    Quantity,
-    Values,
-)
+from gapless.twin.mechanism import DRIVE, IN_REPLAY, NEVER, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values
 
 # Ranges: the whole loop of Tan et al. 2018 takes 0-40 ms; jitter also stands for the varying length of a period.
 ACTION = Quantity(

@@ -64,10 +64,7 @@ class Sensors(Mechanism):
         base = spec.joint(model.joint(joint).name).parent
         site = next((s for s in base.sites if s.name == "imu"), None) or base.add_site(name=ACCELEROMETER)
         spec.add_sensor(
-            name=ACCELEROMETER,
-            type=mujoco.mjtSensor.mjSENS_ACCELEROMETER,
-            objtype=mujoco.mjtObj.mjOBJ_SITE,
-            objname=site.name,
+            name=ACCELEROMETER, type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site.name
         )
 
     def bind(self, model: mujoco.MjModel) -> Bound:
