@@ -26,10 +26,7 @@ from gapless.files import atomic
 from gapless.logs import Log
 from gapless.robots import Command
 from gapless.twin import Friction, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 SENSORS = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
 ROBOTS = (("bench", False), ("arm", False), ("quadruped", True), ("quadruped", False))

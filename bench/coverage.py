@@ -17,10 +17,7 @@ import numpy as np
 
 from gapless.identify import Fit, fit
 from gapless.twin import Friction, Twin, quantities
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 SENSORS: dict[str, float] = {"noise_q": 0.0005, "noise_dq": 0.01, "quantum_q": 0.0}
 CHANGED = ("gains.kp/*", "friction.viscous/*", "friction.coulomb/*", "armature.inertia/*", "latency.action")

@@ -21,9 +21,7 @@ from gapless.arrays import Array
 from gapless.identify import Excitation, Guard, excite, least_squares, limits_of
 from gapless.logs import Log
 from gapless.twin import Gaussian, Space, Twin
-from gapless.worlds import Replayer, StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import Replayer, StandIn, StandInSpec as Spec, plan_motion as plan, record
 
 ROBOT = "arm"
 UNCERTAIN = (

@@ -35,9 +35,7 @@ from gapless.identify import DIFFERENCE, Objective, course, gather, problem, set
 from gapless.logs import Log
 from gapless.measure import runs, split_logs
 from gapless.twin import Space, Twin
-from gapless.worlds import Replayer, StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import Replayer, StandIn, StandInSpec as Spec, plan_motion as plan, record
 
 ROBOT = "quadruped"
 DELAY = "latency.action"

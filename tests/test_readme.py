@@ -8,8 +8,7 @@ import numpy as np
 
 import gapless
 from gapless.logs import write
-from gapless.worlds import StandIn, build_standin, plan_motion, record
-from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin, plan_motion, record
 
 EXAMPLE = re.search(r"```python\n(.*?)```", (Path(__file__).parents[1] / "README.md").read_text(), re.DOTALL)[1]
 MODEL = Path(gapless.__file__).parent / "robots/models/bench.xml"

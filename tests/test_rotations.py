@@ -2,8 +2,7 @@
 
 import mujoco
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gapless import rotations
 

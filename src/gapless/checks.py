@@ -1,7 +1,5 @@
 """Checks of values that come from files: each returns the value in its plain form, or says in one sentence what is wrong."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, fields

@@ -1,7 +1,5 @@
 """Results as plain data: what JSON can hold of a dataclass, and back into the types that it had."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """Load any saved result from its folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gapless.cli import main
-from gapless.twin import Gaussian, Twin
-from gapless.twin import save_belief as save
+from gapless.twin import Gaussian, Twin, save_belief as save
 
 
 @pytest.fixture

@@ -12,12 +12,8 @@ import gapless.identify
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, write
-from gapless.twin import Friction, load_recipe
-from gapless.twin import load_belief as load
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.twin import Friction, load_belief as load, load_recipe
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 KP = 0.7  # of the nominal gain: the stand-in's secret
 MODELS = Path(gapless.identify.__file__).parents[1] / "robots/models"

@@ -10,9 +10,7 @@ from gapless.explain.causes import Explanation, explain
 from gapless.logs import Log
 from gapless.plain import plain
 from gapless.twin import Flex, Friction, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
 SENSORS = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
 

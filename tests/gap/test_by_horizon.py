@@ -11,8 +11,7 @@ from gapless.errors import BadInput
 from gapless.gap import HORIZONS, measure
 from gapless.logs import Log, Signal, read
 from gapless.twin import Friction, Twin, as_given
-from gapless.worlds import Replayer
-from gapless.worlds import StandInSpec as Spec
+from gapless.worlds import Replayer, StandInSpec as Spec
 from tests.data import DATA, needs_data
 from tests.measure.made import recorded
 

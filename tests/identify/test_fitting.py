@@ -7,10 +7,7 @@ from gapless.errors import BadInput
 from gapless.identify import Fit, fit, fit_admitted
 from gapless.logs import Log, read
 from gapless.twin import DC, Armature, Friction, Gains, Latency, Motor, Offset, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 from tests.data import DATA, needs_data
 from tests.twin.models import pendulum, twin_of
 

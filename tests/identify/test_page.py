@@ -15,9 +15,7 @@ from gapless.identify.temperature import growth
 from gapless.identify.uncertainty import Unknown
 from gapless.measure import Trace
 from gapless.twin import Origin, Twin
-from gapless.worlds import StandIn, record, replay
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record, replay
 from tests.report.browser import browse, needs_browser
 
 FIT = Fit(

@@ -7,17 +7,13 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.identify import Fit, fit
-from gapless.identify import uncertainty as unknown
+from gapless.identify import Fit, fit, uncertainty as unknown
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.posteriors import Cut, Drawn, Problem, learnt, particles, posterior, problem, weighted
 from gapless.logs import Log
 from gapless.measure import windows
 from gapless.twin import Friction, Gaussian, Twin
-from gapless.worlds import StandIn, Worlds, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, Worlds, build_standin as build, plan_motion as plan, record
 
 BOTH = pytest.mark.parametrize(
     "sampled",

@@ -9,10 +9,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.identify import Fit, fit
 from gapless.twin import as_given, load_belief, load_recipe
-from gapless.worlds import StandIn, record, replay
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record, replay
 
 
 @pytest.fixture(scope="module")

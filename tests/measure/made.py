@@ -3,9 +3,7 @@
 import numpy as np
 
 from gapless.logs import Log
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
 
 def smooth(seconds: float, rng: np.random.Generator, period: float = 0.01, joints: int = 2) -> np.ndarray:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.robots import drawing as draw_module
-from gapless.robots import load_robot
+from gapless.robots import drawing as draw_module, load_robot
 from gapless.robots.drawing import draw, write_apng, write_png
 
 

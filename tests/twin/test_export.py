@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.twin import Friction, Gaussian, Twin, export_settings
-from gapless.twin import read_settings as read
-from gapless.twin import save_belief as save
+from gapless.twin import Friction, Gaussian, Twin, export_settings, read_settings as read, save_belief as save
 from gapless.twin.export import FRAMEWORKS
 
 CLOSE = {"rel": 1e-5}  # six digits are printed

@@ -1,8 +1,7 @@
 """The command path against a plain simulation of messages on a wire."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gapless.worlds import path
 

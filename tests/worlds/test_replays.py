@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.twin import Twin
-from gapless.worlds import Replays, StandIn, record, replay, replay_logs
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import Replays, StandIn, StandInSpec as Spec, plan_motion as plan, record, replay, replay_logs
 from tests.report.browser import browse, needs_browser
 
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"

@@ -12,11 +12,15 @@ import pytest
 
 from gapless.robots import imu_of
 from gapless.twin import Twin
-from gapless.worlds import StandIn, record, replay
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
-from gapless.worlds import view_replay as show
+from gapless.worlds import (
+    StandIn,
+    StandInSpec as Spec,
+    build_standin as build,
+    plan_motion as plan,
+    record,
+    replay,
+    view_replay as show,
+)
 from gapless.worlds.view import GHOST, Pair
 from tests.report.browser import browse, needs_browser
 

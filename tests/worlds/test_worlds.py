@@ -5,8 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gapless.errors import BadInput
 from gapless.twin import Box, Point, Sensors, Twin, within_tolerance

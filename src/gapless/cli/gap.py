@@ -40,8 +40,7 @@ def gap(
     """
     from rich.console import Console
 
-    from gapless import explain
-    from gapless import gap as gaps
+    from gapless import explain, gap as gaps
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.report import notes

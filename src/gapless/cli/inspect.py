@@ -33,8 +33,7 @@ def inspect(
     import json as text
 
     from gapless.errors import BadInput
-    from gapless.logs import inspect as inspect_log
-    from gapless.logs import load_mapping, read
+    from gapless.logs import inspect as inspect_log, load_mapping, read
     from gapless.robots import load_robot
 
     if plot and plot.suffix.lower() != ".html":

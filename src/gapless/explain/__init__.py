@@ -10,14 +10,3 @@ from gapless.explain.causes import explain
 from gapless.explain.diagnosis import Diagnosis, diagnose, read_losses
 from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.shares import shapley
-
-__all__ = [
-    "Diagnosis",
-    "diagnose",
-    "errors_of",
-    "explain",
-    "noise_of",
-    "observed",
-    "read_losses",
-    "shapley",
-]

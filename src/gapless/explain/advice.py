@@ -1,7 +1,5 @@
 """What to do next: one sentence a cause, from its own figures; what would tell apart what a log cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Least squares in a box: the step of a fit whose numbers may not leave their bounds."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

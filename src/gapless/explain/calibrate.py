@@ -1,7 +1,5 @@
 """The floor: what is left of twins within their tolerances, so that a gap is called one only where there is one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ found = explain(Twin.load("quadruped", in_air=True), [read("motion.mcap")])
 found.mechanisms[0].name, found.mechanisms[0].share
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

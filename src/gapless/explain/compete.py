@@ -1,7 +1,5 @@
 """Fits of hypotheses, many at a time: what the tolerances alone explain, and what each cause explains beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ imitate anything. Slopes of what may only move within its tolerance are taken on
 under trial wherever it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ print(diagnosis)
 diagnosis.save("gap")
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The windows of logs that explain looks at, and the errors of twins there: what every hypothesis is judged by."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The remainder: what no cause explains, located by joint and by what the robot was doing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Shares: how much of the gap each cause makes, by switching the fitted values on and off on parts that were held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

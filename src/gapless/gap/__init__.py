@@ -6,11 +6,3 @@
 from gapless.gap.by_horizon import Gap, measure
 from gapless.gap.divergence import Experiment, experiment
 from gapless.gap.page import off as gap_off
-
-__all__ = [
-    "Experiment",
-    "Gap",
-    "experiment",
-    "gap_off",
-    "measure",
-]

@@ -4,8 +4,6 @@ In units of how much each signal moves, beside what is usual between two halves 
 two halves: the robot's first half is compared with the twin's second, so that nothing depends on what happened when.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@
 A log's commands in the twin, from the robot's first state, are the twin's commands on the robot with the start set right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

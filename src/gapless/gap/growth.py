@@ -4,8 +4,6 @@ The rate is the slope of the logarithm of the distance, between what it is at fi
 exponent where runs start close together and move for long (Rosenstein, Collins and De Luca 1993), otherwise what it says.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

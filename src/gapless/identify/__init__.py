@@ -10,31 +10,9 @@ from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.identify.excitation.result import Excitation
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.from_logs import fit
-from gapless.identify.full_model.window_objective import Objective, typical
-from gapless.identify.full_model.window_objective import solve as solve_windows
+from gapless.identify.full_model.window_objective import Objective, solve as solve_windows, typical
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
 from gapless.identify.per_joint.inverse_dynamics import course
 from gapless.identify.per_joint.kernel import gather
 from gapless.identify.per_joint.problem import problem, settle
 from gapless.identify.result import Fit
-
-__all__ = [
-    "DIFFERENCE",
-    "WORK",
-    "Excitation",
-    "Fit",
-    "Guard",
-    "Objective",
-    "colouring",
-    "course",
-    "excite",
-    "fit",
-    "fit_admitted",
-    "gather",
-    "least_squares",
-    "limits_of",
-    "problem",
-    "settle",
-    "solve_windows",
-    "typical",
-]

@@ -4,8 +4,6 @@ admitted = admit(twin, logs)
 found = fit(twin, admitted.logs)                  # admitted.refused and admitted.notes say what was left out, and why
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

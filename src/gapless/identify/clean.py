@@ -1,7 +1,5 @@
 """The sound part of a log: missing, garbled and unreadable samples left out, and said so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise

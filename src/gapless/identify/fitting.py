@@ -6,8 +6,6 @@
 Each joint alone first, up a ladder of friction and motor models; then the full model for what couples.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ print(result)
 result.save("fitted")
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,8 +18,7 @@ from gapless.errors import BadInput
 from gapless.identify.admission import admit
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.memory import Memory, key_of
-from gapless.identify.posteriors import particles as weighted_particles
-from gapless.identify.posteriors import posterior
+from gapless.identify.posteriors import particles as weighted_particles, posterior
 from gapless.identify.result import Fit
 from gapless.logs import Log
 from gapless.twin import Twin

@@ -1,7 +1,5 @@
 """Damped Gauss-Newton in a scaled space: every finite-difference column, and every trial step, in one call of the residuals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

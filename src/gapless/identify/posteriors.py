@@ -8,8 +8,6 @@ Both hold windows of the logs against the full model. Errors count as independen
 last, and by how much more the windows disagree about the parameters than such errors would make them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

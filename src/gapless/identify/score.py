@@ -1,7 +1,5 @@
 """How well a fit predicts logs in the full model, beside the baselines that any method has to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Whether the error of a fit grows with temperature, judged by stretches of time: samples repeat each other."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

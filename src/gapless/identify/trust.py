@@ -1,7 +1,5 @@
 """Whether a fit is to be trusted, and what in the logs speaks against it; in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

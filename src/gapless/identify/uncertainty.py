@@ -1,7 +1,5 @@
 """What the data cannot tell: intervals, directions left free, parameters at a bound, in words a robot engineer can act on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

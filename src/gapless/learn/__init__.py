@@ -5,11 +5,9 @@ judges it on robots that it has never met. Nothing here needs torch but `learner
 """
 
 from gapless.learn.contract import build_contract
-from gapless.learn.course import DRAWS as COURSE_DRAWS
-from gapless.learn.course import run as run_course
+from gapless.learn.course import DRAWS as COURSE_DRAWS, run as run_course
 from gapless.learn.course_result import CourseResult
-from gapless.learn.dashboard import dashboard
-from gapless.learn.dashboard import line as dashboard_line
+from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment
 from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror
@@ -19,33 +17,6 @@ from gapless.learn.run import News, Run, load_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of
-
-__all__ = [
-    "COURSE_DRAWS",
-    "CourseResult",
-    "Environment",
-    "Episode",
-    "GymEnvironment",
-    "Learner",
-    "Mirror",
-    "News",
-    "PPOSettings",
-    "Progress",
-    "Run",
-    "box_belief",
-    "build_contract",
-    "dashboard",
-    "dashboard_line",
-    "draw_from",
-    "enter",
-    "joint_terms",
-    "load_run",
-    "plan_run",
-    "ppo_settings",
-    "run_course",
-    "task_of",
-    "train",
-]
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,5 @@
 """Clip: a policy on the course, as an animated PNG that any browser plays."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

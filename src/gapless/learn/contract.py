@@ -1,7 +1,5 @@
 """The contract of a policy for a task and a robot, and whether a robot can run a given one."""
 
-from __future__ import annotations
-
 from importlib import metadata
 
 import numpy as np

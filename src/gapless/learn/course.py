@@ -1,7 +1,5 @@
 """Course: how a policy is judged apart from its reward, on robots that it has never met, with pushes."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

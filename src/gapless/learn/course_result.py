@@ -1,7 +1,5 @@
 """How a policy did on the course: figures of every run, as a result that prints itself and makes its page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise

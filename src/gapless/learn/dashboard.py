@@ -1,7 +1,5 @@
 """What a person watches while a policy is trained: a table on a terminal, a line at each checkpoint elsewhere."""
 
-from __future__ import annotations
-
 from rich.table import Table
 
 from gapless.learn.run import News, Run

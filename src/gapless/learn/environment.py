@@ -1,7 +1,5 @@
 """Environment: worlds and a task together; actions in, observations of two groups and rewards by term out."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Strips of square tiles run along x; each is harder than the one before it in y, 
 differ by the tile on whose level middle their episode starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

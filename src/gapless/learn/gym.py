@@ -1,7 +1,5 @@
 """The environment as a Gymnasium VectorEnv, so that any algorithm can train in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -5,8 +5,6 @@ print(entrant.judge())
 entrant.film("walk.png")
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Mirror: what observations and actions become when left and right change places."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ run = plan_run("velocity", "quadruped", belief="fitted/belief.json")
 train(run, Path("runs/walk"))
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Presets of randomisation: what the worlds of a training are drawn from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

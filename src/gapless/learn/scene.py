@@ -1,7 +1,5 @@
 """Scene: what a task may look at, the true state of every world and what was asked of it."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 from numpy.typing import NDArray

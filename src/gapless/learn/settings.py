@@ -1,7 +1,5 @@
 """Settings of PPO that work without tuning, by task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -19,8 +19,6 @@ The smallest one, whole:
             return scene.gravity[:, 2] > -0.5
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

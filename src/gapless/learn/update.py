@@ -1,7 +1,5 @@
 """Update: that of rsl-rl-lib's PPO with actor and critic on a core each; the bits are the same."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The environment as rsl-rl-lib takes it: a VecEnv of torch tensors with observation groups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

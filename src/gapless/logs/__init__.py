@@ -15,26 +15,7 @@ from gapless.logs.inspection.clock import clock_findings
 from gapless.logs.inspection.finding import ERROR
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
-from gapless.logs.mapping import Mapping
-from gapless.logs.mapping import load as load_mapping
-
-__all__ = [
-    "ERROR",
-    "HELD",
-    "UNITS",
-    "Inspection",
-    "Log",
-    "Provenance",
-    "Signal",
-    "clock_findings",
-    "find",
-    "inspect",
-    "joint_findings",
-    "load_mapping",
-    "read",
-    "read_all",
-    "write",
-]
+from gapless.logs.mapping import Mapping, load as load_mapping
 
 
 def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:

@@ -1,8 +1,7 @@
 """Mapping: a small TOML file that says what the columns of a foreign log mean, in which unit, for which joint."""
 
 import tomllib
-from collections.abc import Iterator
-from collections.abc import Mapping as Table
+from collections.abc import Iterator, Mapping as Table
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources

@@ -6,9 +6,7 @@ compared.
 """
 
 from gapless.measure.admission import STILL, admit, admit_log, long_enough, moving, one_robot
-from gapless.measure.baselines import best_delays
-from gapless.measure.baselines import commanded as is_commanded
-from gapless.measure.baselines import delayed as delayed_command
+from gapless.measure.baselines import best_delays, commanded as is_commanded, delayed as delayed_command
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, usual
 from gapless.measure.overlay import names_of, overlays, rms
@@ -18,48 +16,3 @@ from gapless.measure.signals import difference, difference_columns, signals_of, 
 from gapless.measure.split import BLOCK, Split, Stretch, evenly, split_logs
 from gapless.measure.trace import Trace, traces
 from gapless.measure.window import FREE_WINDOW, Windows, holds, mean_by, runs, windows
-
-__all__ = [
-    "BLOCK",
-    "FREE_WINDOW",
-    "RESOLUTION",
-    "SETTLE",
-    "STILL",
-    "Floor",
-    "Repeat",
-    "Split",
-    "Stretch",
-    "Trace",
-    "Windows",
-    "admit",
-    "admit_log",
-    "best_delays",
-    "command_of",
-    "delayed_command",
-    "difference",
-    "difference_columns",
-    "evenly",
-    "floors",
-    "from_the_start",
-    "holds",
-    "is_commanded",
-    "long_enough",
-    "mean_by",
-    "moving",
-    "names_of",
-    "one_robot",
-    "outlying",
-    "overlays",
-    "phase_map",
-    "repeats",
-    "rms",
-    "runs",
-    "same_drive",
-    "signals_of",
-    "soft",
-    "split_logs",
-    "traces",
-    "units",
-    "usual",
-    "windows",
-]

@@ -1,7 +1,5 @@
 """Whether logs can be compared with a twin at all; if not, one sentence that says what would be needed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

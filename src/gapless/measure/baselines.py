@@ -1,7 +1,5 @@
 """Baselines: predictions that need no model, which any model has to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

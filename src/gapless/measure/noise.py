@@ -4,8 +4,6 @@ Where a motion was repeated, what differs between the repeats; elsewhere what th
 highest frequencies, at which no joint moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

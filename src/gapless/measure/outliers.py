@@ -1,7 +1,5 @@
 """Outliers: errors that no property of a robot makes: blocked, slipped or touched, a lost command, someone at the table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gapless.arrays import Array, Bools

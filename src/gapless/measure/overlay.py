@@ -1,7 +1,5 @@
 """Overlays for a page: one stretch of each joint, what was measured beside what was predicted, and below it the errors."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 

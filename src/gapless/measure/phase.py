@@ -1,7 +1,5 @@
 """Phases: what a joint was doing when it was wrong. Errors that gather in one tell which structure is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

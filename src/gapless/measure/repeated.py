@@ -5,8 +5,6 @@ for r in repeats(logs):
     logs[r.first].at("q", times), logs[r.second].at("q", times + r.lag)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

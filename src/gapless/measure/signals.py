@@ -1,7 +1,5 @@
 """Signals as numbers that can be subtracted: units, names of columns, differences of orientations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

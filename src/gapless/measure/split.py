@@ -6,8 +6,6 @@ split.numbers(0, since)                       # the block that each sample of th
 split.spread(split.logs, 60.0)                # whole logs, or pieces of 4 s evenly spread over them that last a minute
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

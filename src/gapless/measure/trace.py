@@ -1,7 +1,5 @@
 """Traces: the positions of a log beside what was predicted, by the command, the model as given, a fit, and one held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

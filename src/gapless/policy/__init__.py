@@ -28,25 +28,3 @@ from gapless.policy.parts import (
     Term,
     Timing,
 )
-
-__all__ = [
-    "Action",
-    "Contract",
-    "Conventions",
-    "Estimator",
-    "Gait",
-    "Joints",
-    "Observation",
-    "Observer",
-    "Policy",
-    "Reference",
-    "RobotIdentity",
-    "Source",
-    "Term",
-    "Timing",
-    "load_policy",
-    "onnx_of",
-    "recurrent_of",
-    "save_policy",
-    "targets",
-]

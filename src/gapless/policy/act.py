@@ -1,7 +1,5 @@
 """From the network's output to joint targets, as the contract says."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """The contract: all that a runtime must know to run a policy, by name and in SI units, as frozen data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,5 @@
 """Estimates: what a filter on the robot gives, from its readings alone; the same in training and on the robot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ contract.json   the same contract to read, and the hashes of the other two files
 golden.npz      observations of training and the actions that were given to them
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

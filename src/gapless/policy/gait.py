@@ -1,7 +1,5 @@
 """The gait of n robots: whether each steps and how far it is into its cycle; clock terms, reference and reward all ask here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

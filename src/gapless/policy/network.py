@@ -1,7 +1,5 @@
 """Policy: a network with its contract, run by onnxruntime for any number of robots, its memory kept inside."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

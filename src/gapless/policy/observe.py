@@ -1,7 +1,5 @@
 """Observation assembly for n robots at once: the one function that training, check and deployment all call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby

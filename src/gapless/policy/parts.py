@@ -1,7 +1,5 @@
 """The parts of a contract: observation, action, joints, timing and conventions, each checked as it is made."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

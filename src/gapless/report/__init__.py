@@ -3,26 +3,3 @@
 from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line
 from gapless.report.result import Result, in_terminal, notes
 from gapless.report.words import known, literal, percent, short, shown, size
-
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "RED",
-    "Cell",
-    "Plot",
-    "Result",
-    "Section",
-    "Table",
-    "Verdict",
-    "dots",
-    "in_terminal",
-    "known",
-    "line",
-    "literal",
-    "notes",
-    "percent",
-    "short",
-    "shown",
-    "size",
-]

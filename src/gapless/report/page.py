@@ -5,8 +5,6 @@
 Every string is taken for hostile: it comes from logs and models.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -3,8 +3,6 @@
 A result is a frozen dataclass. Its JSON has its fields, less those that are marked `NOT_SAVED`.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterable, Sequence

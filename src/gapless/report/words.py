@@ -1,7 +1,5 @@
 """Figures in words: sizes with units, shares, what is not known; and text that plotly shows as it is."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

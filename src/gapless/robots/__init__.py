@@ -24,36 +24,3 @@ from gapless.robots.load import BUILT_IN, files_of, load_robot
 from gapless.robots.model import RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
 from gapless.robots.rover import differential_drive
-
-__all__ = [
-    "BUILT_IN",
-    "IMU",
-    "ONE_AXIS",
-    "Command",
-    "Drive",
-    "Legs",
-    "Reading",
-    "Robot",
-    "RobotModel",
-    "base_joint",
-    "chain_to",
-    "differential_drive",
-    "draw",
-    "driven",
-    "drives",
-    "files_of",
-    "find_legs",
-    "home_data",
-    "home_key",
-    "imu_of",
-    "is_dc_motor",
-    "is_position_servo",
-    "is_velocity_servo",
-    "legs_of",
-    "load_robot",
-    "soles_of",
-    "solve_foot_heights",
-    "studio",
-    "torque_limit",
-    "write_apng",
-]

@@ -1,7 +1,5 @@
 """Drives: which actuator moves which joint, what it is commanded in, and which joint is the floating base."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """The IMU of a floating base: where it sits and whose axes its readings are in."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import mujoco

@@ -1,7 +1,5 @@
 """Inverse kinematics of legs: joint positions that hold a robot's feet above the places where they stand."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Legs: where a robot's feet are and how they move, from joint angles, and the velocity of the base from feet that stand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

@@ -5,22 +5,26 @@ known about them. Each mechanism is one file in `mechanisms/`.
 """
 
 from gapless.twin import callback, quantities
-from gapless.twin.belief import Belief, Box, Gaussian, Particles, Point, within_tolerance
-from gapless.twin.belief import load as load_belief
-from gapless.twin.belief import save as save_belief
-from gapless.twin.export import export as export_settings
-from gapless.twin.export import read as read_settings
+from gapless.twin.belief import (
+    Belief,
+    Box,
+    Gaussian,
+    Particles,
+    Point,
+    load as load_belief,
+    save as save_belief,
+    within_tolerance,
+)
+from gapless.twin.export import export as export_settings, read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.armature import Armature
-from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY
-from gapless.twin.mechanisms.backlash import Backlash
+from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY, Backlash
 from gapless.twin.mechanisms.contact import Contact
 from gapless.twin.mechanisms.disturbance import Disturbance
 from gapless.twin.mechanisms.flex import Flex
-from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF
-from gapless.twin.mechanisms.friction import Friction, dry_friction
+from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF, Friction, dry_friction
 from gapless.twin.mechanisms.gains import KD, KP, Gains
 from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
@@ -29,65 +33,6 @@ from gapless.twin.mechanisms.offset import Offset
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of
-from gapless.twin.recipe import finite, mechanism_from
-from gapless.twin.recipe import load as load_recipe
-from gapless.twin.recipe import recipe as recipe_of
-from gapless.twin.recipe import written as written_recipe
+from gapless.twin.recipe import finite, load as load_recipe, mechanism_from, recipe as recipe_of, written as written_recipe
 from gapless.twin.space import Parameter, Space
 from gapless.twin.twin import Twin
-
-__all__ = [
-    "ACCELEROMETER",
-    "DC",
-    "FRICTION_SOLREF",
-    "KD",
-    "KP",
-    "LEAST_PLAY",
-    "MECHANISMS",
-    "Armature",
-    "Backlash",
-    "Belief",
-    "Bound",
-    "Box",
-    "Contact",
-    "Disturbance",
-    "Fields",
-    "Flex",
-    "Friction",
-    "Gains",
-    "Gaussian",
-    "Inertia",
-    "Latency",
-    "Mechanism",
-    "Motion",
-    "Motor",
-    "Offset",
-    "Origin",
-    "Parameter",
-    "Particles",
-    "Point",
-    "Sensors",
-    "Space",
-    "StepState",
-    "Table",
-    "Twin",
-    "as_given",
-    "callback",
-    "defaults",
-    "dry_friction",
-    "export_settings",
-    "finite",
-    "known_values",
-    "load_belief",
-    "load_recipe",
-    "mean_values",
-    "mechanism_from",
-    "origin_of",
-    "quantities",
-    "read_settings",
-    "recipe_of",
-    "save_belief",
-    "stated_gains",
-    "within_tolerance",
-    "written_recipe",
-]

@@ -4,8 +4,6 @@ Its per-world parameters live in the last columns of `jnt_user`, so a saved twin
 joints (or models) that are not marked there, so it can stay installed while other models run.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import math

@@ -1,7 +1,5 @@
 """The model as given: the twin that `replay`, `gap` and `fit` alike start from, with the gains that a log or a user states."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping, Sequence

@@ -20,8 +20,6 @@ The smallest one, whole:
             return Bound(parameters, apply)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self

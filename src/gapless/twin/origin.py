@@ -1,7 +1,5 @@
 """Origin: what a result was made from, so that anybody can tell whether two results are of the same inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

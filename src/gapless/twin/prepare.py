@@ -1,7 +1,5 @@
 """What is done to anyone's model before mechanisms go in: one form, joint units, a base that does not fight its links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import mujoco

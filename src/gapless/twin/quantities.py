@@ -4,8 +4,6 @@ of("friction.coulomb/knee").shows
 rungs()["+ viscous and Coulomb friction"]
 """
 
-from __future__ import annotations
-
 from gapless.twin.mechanism import DRIVE, PLAIN_FRICTION, STANDING_DRIVE, STANDING_FRICTION, Quantity
 from gapless.twin.mechanisms import MECHANISMS
 

@@ -1,7 +1,5 @@
 """Recipe: the mechanisms of the twin that a belief is about, kept in the belief's file so that anybody can make it again."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
@@ -12,8 +10,7 @@ from typing import Any
 
 from gapless.errors import BadInput, unknown
 from gapless.robots import RobotModel, load_robot
-from gapless.twin import belief as beliefs
-from gapless.twin import callback
+from gapless.twin import belief as beliefs, callback
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.gains import Gains

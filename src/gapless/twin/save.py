@@ -1,7 +1,5 @@
 """Saving a twin as an ordinary MJCF: compiled values back into the spec, all digits, and a note on what is not in it."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

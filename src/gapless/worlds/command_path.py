@@ -1,7 +1,5 @@
 """The command path of worlds: commands are rounded, limited, shifted by the encoder's zero, and arrive late or never."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The engine: n copies of one model stepped together. Nothing outside this file knows which engine it is."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The state a replay starts from: measured where it was measured, estimated where not, and how well it is known."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

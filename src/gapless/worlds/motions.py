@@ -1,7 +1,5 @@
 """Motions to record: what a robot is told so that its log tells something."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Callable

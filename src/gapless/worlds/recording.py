@@ -1,7 +1,5 @@
 """Recording: commands run on any robot that follows the protocol, logged with what it measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@
 Commands are held, delayed and limited by the same rules as in `Worlds`, on the log's own clock; gains are those of the log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ print(result)
 result.page("replay.html")
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

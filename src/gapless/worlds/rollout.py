@@ -1,7 +1,5 @@
 """The stepping loop: all worlds, a stretch of steps at a time, recorded, with forces that may depend on the state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the robots report: recorded physics, late, skewed, offset, noisy, rounded, and sometimes not at all."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -16,8 +16,6 @@ backlash = { joints = "*_calf", width = 0.02 }
 noise_q = 0.001
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

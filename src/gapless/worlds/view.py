@@ -1,7 +1,5 @@
 """Two robots in the browser: the measured one, and the replayed one as a ghost, with play, pause and a time slider."""
 
-from __future__ import annotations
-
 import time as clock
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Worlds: N copies of a twin drawn from a belief and stepped together at the control rate."""
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,9 +8,7 @@ from gapless.identify.excitation.design import WORK, excite
 from gapless.identify.excitation.information import Judge, Simulator, Uncertain, uncertain
 from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.twin import Box, Gaussian, Particles, Point, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
 QUANTITIES = ("friction.*", "armature.*", "latency.action", "inertia.mass/*")
 

@@ -8,10 +8,7 @@ from gapless.identify import Fit, fit
 from gapless.logs import Log
 from gapless.measure import windows
 from gapless.twin import Friction, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 SECRETS: dict[str, float | str] = {"gains.kp/*": "x0.75", "friction.coulomb/*": "x2.5", "latency.action": 0.012}
 

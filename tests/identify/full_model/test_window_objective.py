@@ -7,10 +7,7 @@ from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.least_squares import colouring, least_squares
 from gapless.measure import windows
 from gapless.twin import Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 
 def quadruped(change: dict[str, float | str]):

@@ -21,10 +21,7 @@ from gapless.identify.per_joint.kernel import (
 from gapless.identify.per_joint.problem import problem
 from gapless.logs import Log
 from gapless.twin import Armature, Backlash, Flex, Friction, Latency, Motor, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 from tests.twin.models import one_world, pendulum, twin_of
 
 FRICTION = {

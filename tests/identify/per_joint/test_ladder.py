@@ -7,10 +7,7 @@ import pytest
 from gapless.identify import Fit, fit
 from gapless.identify.per_joint.ladder import OWN, RUNGS
 from gapless.twin import Friction, Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 
 @pytest.mark.parametrize(

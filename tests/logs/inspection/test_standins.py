@@ -9,10 +9,7 @@ from gapless.logs import Log
 from gapless.logs.inspection import inspect
 from gapless.logs.inspection.delay import delays, together
 from gapless.twin import Twin
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
 
 def recorded(robot: str, latency: float, seed: int = 2) -> Log:

@@ -3,8 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gapless.errors import BadInput
 from gapless.twin import Inertia, Twin

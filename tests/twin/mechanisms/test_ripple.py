@@ -11,10 +11,7 @@ from gapless.learn import draw_from
 from gapless.logs import Log
 from gapless.twin import Friction, Gaussian, Point, Twin, export_settings, load_recipe, recipe_of, save_belief
 from gapless.twin.mechanisms.ripple import Ripple
-from gapless.worlds import StandIn, record
-from gapless.worlds import StandInSpec as Spec
-from gapless.worlds import build_standin as build
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 from tests.twin.models import INERTIA, one_world, run, twin_of, wheel
 
 TRUTH = {"ripple.sine/servo": 0.3, "ripple.cosine/servo": -0.2}

@@ -9,8 +9,6 @@ column of finite differences for each parameter, and those that tell most togeth
 bred from these. The objective is the mean over parameters of standard deviation after / before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -22,8 +20,7 @@ from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, unc
 from gapless.identify.excitation.limits import Limits
 from gapless.identify.excitation.result import Excitation
 from gapless.twin import Belief, Twin
-from gapless.worlds import common_signal
-from gapless.worlds import plan_motion as plan
+from gapless.worlds import common_signal, plan_motion as plan
 
 SHORTEST = 2.0  # s
 LEAST = 0.02  # rad: range of a joint in which there is room to move

@@ -1,7 +1,5 @@
 """Information: what motions would tell about uncertain parameters, simulated, and whether robots like these keep the limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Excitation: a designed motion and what it is expected to tell, as a result that prints itself and makes its page."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

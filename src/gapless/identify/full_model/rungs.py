@@ -1,7 +1,5 @@
 """The full model: what truly couples, once every joint alone is known: link inertia, encoder zeros, contact, other signals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.identify import uncertainty as unknown
-from gapless.identify.full_model import surroundings
-from gapless.identify.full_model import window_objective as coupled
+from gapless.identify.full_model import surroundings, window_objective as coupled
 from gapless.identify.per_joint.kernel import QUANTITIES
 from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, gain_of, least_gain
 from gapless.identify.score import Scorer, by_block

@@ -4,8 +4,6 @@ Windows are short, since an open loop on legs soon falls; the IMU counts beside 
 one. Height and speed of the base at the start of each window are free where they were not measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Surroundings: does the robot touch something that the model knows nothing of? Seen by what holds it up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ affect each other, nor can the encoder zeros of different logs or the starts of 
 simulations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -19,8 +19,7 @@ from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.measure import Split, Stretch, split_logs
 from gapless.twin import Twin
-from gapless.worlds import VELOCITY_SPAN as SPAN
-from gapless.worlds import drive_commands
+from gapless.worlds import VELOCITY_SPAN as SPAN, drive_commands
 
 NUDGE = 1e-4  # rad
 ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic

@@ -3,8 +3,6 @@
 With play or a spring between motor and link it is two masses, and takes about twice as long.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +15,7 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.measure import FREE_WINDOW
-from gapless.twin import FRICTION_SOLREF as SOLREF
-from gapless.twin import LEAST_PLAY as LEAST
-from gapless.twin import dry_friction
+from gapless.twin import FRICTION_SOLREF as SOLREF, LEAST_PLAY as LEAST, dry_friction
 
 QUANTITIES = (
     "gains.kp",

@@ -1,7 +1,5 @@
 """The ladder: which friction and motor model does an actuator need? Climbed as long as held-out error truly falls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

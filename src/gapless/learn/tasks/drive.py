@@ -1,7 +1,5 @@
 """Drive: a rover follows a commanded forward speed and turn rate with wheels whose grip and drives it does not know."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Reach: an arm moves its tip to a commanded point and holds it there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Stand: a legged robot keeps its pose and place while it is pushed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Swing: a pendulum, single or double, swings up and holds still there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Velocity: a legged robot follows commanded forward, sideways and turning velocities, and stands still at zero."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -8,8 +8,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs import mapping as mappings
-from gapless.logs import table
+from gapless.logs import mapping as mappings, table
 from gapless.logs.assemble import assemble, finish
 from gapless.logs.log import Log, Signal, by_clock
 from gapless.logs.mapping import Mapping

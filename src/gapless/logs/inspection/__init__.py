@@ -5,8 +5,6 @@ print(inspection)
 for finding in inspection.findings: print(finding.severity, finding.sentence)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +23,6 @@ from gapless.logs.inspection.slip import slip_findings
 from gapless.logs.log import Log
 from gapless.plain import NOT_SAVED
 from gapless.report import Plot, Result, Section, Table, Verdict, line
-
-__all__ = ["ERROR", "INFO", "WARNING", "Finding", "Inspection", "inspect"]
 
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: "cyan"}
 COLOURS = ("#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")

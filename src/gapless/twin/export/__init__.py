@@ -5,5 +5,3 @@ print(export("mjlab", *read("fitted")))
 
 from gapless.twin.export.settings import read
 from gapless.twin.export.write import FRAMEWORKS, export
-
-__all__ = ["FRAMEWORKS", "export", "read"]

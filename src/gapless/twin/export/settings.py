@@ -23,8 +23,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.robots import Drive, drives, is_dc_motor, torque_limit
 from gapless.twin import callback, quantities
-from gapless.twin.belief import Belief
-from gapless.twin.belief import load as load_belief
+from gapless.twin.belief import Belief, load as load_belief
 
 FILES = ("twin.xml", "belief.json", "fit.json")
 MOST_BYTES = 64 * 2**20  # of fit.json

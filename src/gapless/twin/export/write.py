@@ -3,8 +3,6 @@
 Whatever comes from files goes through one of the filters, so that no name of a joint can be read as code.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap
