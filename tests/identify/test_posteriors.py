@@ -120,7 +120,7 @@ class Straight:
         self.space, self.size, self.base, self.coloured = range(2), np.ones(2), np.zeros(2), None
         self.bounds, self.prior = (np.full(3, -99.0), np.full(3, 99.0)), np.array([3.0, 3.0, 0.5])
         count = len(noise) // 80
-        self.data = SimpleNamespace(errors=lambda values: [np.zeros((1, count, 40, 2))])
+        self.data = SimpleNamespace(window=np.repeat(np.arange(count), 40), count=count)
 
     def __call__(self, x):
         return x @ self.a.T + self.noise

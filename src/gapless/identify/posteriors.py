@@ -8,18 +8,15 @@ Both hold windows of the logs against the full model. Errors count as independen
 last, and by how much more the windows disagree about the parameters than such errors would make them.
 """
 
-import contextlib
-import io
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
+from gapless.identify.flow import learn_flow, sbi
 from gapless.identify.full_model import window_objective as coupled
 from gapless.identify.full_model.standing import SIGNALS
 from gapless.identify.least_squares import slopes
@@ -43,8 +40,6 @@ PILOT = 0.2  # share of the simulations that shows where the others are worth wh
 WIDE = 3.0  # times the posterior's width: the network must see more than what it is to tell apart
 COPIES = 3  # of each simulation, with noise of its own, which costs nothing
 STRANGE = 0.001  # share of the simulations that are farther out than the logs: with fewer, none was like them
-HIDDEN, TRANSFORMS = 32, 3  # units and layers of the network: more learn a posterior of 60 parameters no better
-EPOCHS = 150  # at most: by then every posterior that was tried had been learnt
 STEPS = 10  # of the Markov chains at bounds, times the parameters
 
 
@@ -339,7 +334,7 @@ def learnt(
         wrong = _solve(root, x - told @ guess)
         centre, covariance = (seen @ guess)[0], root @ _moments(wrong)[1] @ root.T
     tick(f"posterior: a network learns from {count} simulations")
-    drawn, density = _learn(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
+    drawn, density = learn_flow(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
     # parameters were drawn from a Gaussian, not evenly, which makes what is learnt narrower by this factor
     narrow, middle = np.sqrt(1 - 1 / WIDE**2), drawn.mean(axis=0)
     y = seen @ guess + (middle + (drawn - middle) / narrow) @ root.T
@@ -372,57 +367,6 @@ def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: A
         taken = np.log(rng.random(n)) < there - here
         x, here = np.where(taken[:, None], tried, x), np.where(taken, there, here)
     return x
-
-
-def _learn(theta: Array, x: Array, seen: Array, n: int, seed: int) -> tuple[Array, Callable[[Array], Array]]:
-    """Draws of theta given what was seen, and their log-density, by an autoregressive flow that learnt from (theta, x)."""
-    import torch
-
-    trainer_of, network = sbi()
-    threads = torch.get_num_threads()
-
-    def single(a: Array) -> Any:
-        return torch.tensor(a, dtype=torch.float32)
-
-    # torch's own random numbers and threads stay as they were, and what sbi says is not for users
-    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(seed)
-        torch.set_num_threads(1)  # the network is small
-        try:
-            built = network("maf", hidden_features=HIDDEN, num_transforms=TRANSFORMS)
-            trainer = trainer_of(density_estimator=built, tracker=_Silent(), show_progress_bars=False)
-            flow = trainer.append_simulations(single(theta), single(x)).train(max_num_epochs=EPOCHS)
-            with torch.no_grad():
-                drawn = flow.sample((n,), condition=single(seen))[:, 0]
-        finally:
-            torch.set_num_threads(threads)
-
-    def log_density(theta: Array) -> Array:
-        with torch.no_grad():
-            return np.asarray(flow.log_prob(single(theta[:, None]), condition=single(seen))[:, 0].numpy(), float)
-
-    return np.asarray(drawn.numpy(), float), log_density
-
-
-class _Silent:
-    """Where sbi would write TensorBoard files into the working directory."""
-
-    log_dir = None
-
-    def log_metric(self, name: str, value: float, step: int | None = None) -> None: ...
-
-    def flush(self) -> None: ...
-
-
-def sbi() -> tuple[Any, Any]:
-    """Its trainer and its maker of networks; raises where it is not installed."""
-    try:
-        from sbi.inference import NPE
-        from sbi.neural_nets import posterior_nn
-    except ImportError:
-        raise BadInput("--method posterior needs sbi: pip install 'gapless[posterior]'") from None
-    return NPE, posterior_nn
 
 
 def _enough(n: int, found: Fit) -> None:
