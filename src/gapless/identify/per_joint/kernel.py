@@ -7,40 +7,41 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.measure import FREE_WINDOW
 from gapless.twin import FRICTION_SOLREF as SOLREF, LEAST_PLAY as LEAST, dry_friction
 
-QUANTITIES = (
-    "gains.kp",
-    "gains.kd",
-    "armature.inertia",
-    "friction.viscous",
-    "friction.coulomb",
-    "friction.stribeck",
-    "friction.stribeck_speed",
-    "friction.load",
-    "friction.load2",
-    "friction.angle",
-    "friction.angle2",
-    "latency.action",
-    "offset.encoder",
-    "motor.limit",
-    "motor.strength",
-    "motor.kt",
-    "motor.resistance",
-    "motor.voltage",
-    "motor.no_load_speed",
-    "backlash.width",
-    "flex.stiffness",
-    "flex.damping",
-)
+_FIELDS = {
+    "kp": "gains.kp",
+    "kd": "gains.kd",
+    "armature": "armature.inertia",
+    "viscous": "friction.viscous",
+    "coulomb": "friction.coulomb",
+    "stribeck": "friction.stribeck",
+    "stribeck_speed": "friction.stribeck_speed",
+    "load": "friction.load",
+    "load2": "friction.load2",
+    "angle": "friction.angle",
+    "angle2": "friction.angle2",
+    "delay": "latency.action",
+    "offset": "offset.encoder",
+    "limit": "motor.limit",
+    "strength": "motor.strength",
+    "kt": "motor.kt",
+    "resistance": "motor.resistance",
+    "voltage": "motor.voltage",
+    "no_load_speed": "motor.no_load_speed",
+    "play": "backlash.width",
+    "stiffness": "flex.stiffness",
+    "flex_damping": "flex.damping",
+}
+QUANTITIES = tuple(_FIELDS.values())
 """What the simulation knows, by the twin's names, in the order of its vectors.
 
 The last four are absent at 0: no torque-speed line, no play, and a stiffness of 0 is a rigid joint. With play or stiffness
@@ -48,6 +49,8 @@ the joint is two masses: drive, friction, armature and encoder on the motor's si
 A twin has one or the other; with both here, the spring is behind the play.
 """
 PLACE = {name: i for i, name in enumerate(QUANTITIES)}
+RECORD = np.dtype([(name, np.float64) for name in _FIELDS])
+"""A vector as the compiled code reads it."""
 
 # The stop at the end of a play, as `twin.mechanisms.backlash` makes it: solref and solimp
 STOP_TIME = 0.004  # s, or two steps
@@ -57,14 +60,9 @@ ROTOR = 1e-3  # kg m2: where the model gives none, since nothing can part withou
 GAP = 0.25  # s: after a longer time without measurement the simulation starts anew
 
 
-@dataclass(frozen=True)
-class Data:
-    """All samples of one joint, log after log."""
+class Series(NamedTuple):
+    """What one joint felt and was told at each sample; see `Course`. Shape of each: (samples,)."""
 
-    logs: NDArray[np.int64]
-    """Where each stretch of a log begins, and the end. Shape: (stretches + 1,)."""
-    starts: NDArray[np.int64]
-    """Where the simulation starts from what was measured: at each stretch, and each window of a torque drive; and the end."""
     q: Array
     dq: Array
     command: Array
@@ -76,8 +74,19 @@ class Data:
     load: Array
     gravity: Array
     slope: Array
-    valid: NDArray[np.bool_]
-    block: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Data:
+    """All samples of one joint, log after log."""
+
+    logs: Ints
+    """Where each stretch of a log begins, and the end. Shape: (stretches + 1,)."""
+    starts: Ints
+    """Where the simulation starts from what was measured: at each stretch, and each window of a torque drive; and the end."""
+    series: Series
+    valid: Bools
+    block: Ints
     """Number of the block that a sample belongs to, over all logs."""
     blocks: int
     """How many blocks the logs have."""
@@ -92,28 +101,19 @@ class Data:
 def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float, blocks: int = 0) -> Data:
     """One joint's samples in several stretches of logs, which have so many blocks in all; as many as there are unless given."""
     logs = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
-    starts = logs
-    if not servo:
-        windows = [
-            np.arange(a, b - 1, max(2, round(FREE_WINDOW / c.period)))
-            for c, (a, b) in zip(courses, pairwise(logs), strict=True)
-        ]
-        starts = np.unique(np.concatenate([*windows, logs]))
-    columns = {
-        name: np.ascontiguousarray(np.concatenate([getattr(c, name)[:, joint] for c in courses]))
-        for name in ("q", "dq", "command", "velocity", "torque", "kp", "kd", "inertia", "load", "gravity", "slope")
-    }
-    block = np.concatenate([c.block for c in courses])
-    valid = np.concatenate([c.valid for c in courses])
-    rate = 1 / float(np.median([c.period for c in courses]))
+    valid, block = (np.concatenate([getattr(c, name) for c in courses]) for name in ("valid", "block"))
     lost = np.flatnonzero(~valid)
-    runs = np.split(lost, np.flatnonzero(np.diff(lost) > 1) + 1) if len(lost) else []
-    after = [int(r[-1]) + 1 for r in runs if len(r) > GAP * rate and r[-1] + 1 < len(valid)]
-    starts = np.unique(np.concatenate([starts, np.array(after, dtype=np.int64)]))
+    holes = np.split(lost, np.flatnonzero(np.diff(lost) > 1) + 1) if len(lost) else []
+    longest = GAP / float(np.median([c.period for c in courses]))
+    starts = [logs, np.array([h[-1] + 1 for h in holes if len(h) > longest and h[-1] + 1 < len(valid)], dtype=np.int64)]
+    if not servo:
+        every = [max(2, round(FREE_WINDOW / c.period)) for c in courses]
+        starts += [np.arange(a, b - 1, step) for step, (a, b) in zip(every, pairwise(logs), strict=True)]
+    columns = (np.concatenate([getattr(c, name)[:, joint] for c in courses]) for name in Series._fields)
     return Data(
         logs=logs,
-        starts=starts.astype(np.int64),
-        **columns,
+        starts=np.unique(np.concatenate(starts)),
+        series=Series(*map(np.ascontiguousarray, columns)),
         valid=valid,
         block=block,
         blocks=blocks or int(block.max()) + 1,
@@ -124,7 +124,7 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
     )
 
 
-def without(data: Data, sound: NDArray[np.bool_]) -> Data:
+def without(data: Data, sound: Bools) -> Data:
     """The same samples less the blocks that are not `sound`: nothing is compared there, and what follows starts anew."""
     good = sound[data.block]
     again = np.flatnonzero(good[1:] & ~good[:-1]) + 1
@@ -132,15 +132,13 @@ def without(data: Data, sound: NDArray[np.bool_]) -> Data:
 
 
 def residuals(data: Data, values: Array) -> Array:
-    """Simulated minus measured position, free-running through each log. values: (k, quantities); shape: (k, samples)."""
-    out = np.zeros((len(values), len(data.q)))
+    """Simulated minus measured position, free-running through each stretch. values: (k, quantities); shape: (k, samples)."""
+    out = np.zeros((len(values), len(data.valid)))
     period = data.period[np.searchsorted(data.logs, data.starts[:-1], side="right") - 1]
     substeps = np.maximum(np.rint(period / data.timestep), 1).astype(np.int64)
-    _run_all(
-        np.ascontiguousarray(values), data.starts, data.q, data.dq, data.command, data.velocity, data.torque, data.kp, data.kd,
-        data.inertia, data.load, data.gravity, data.slope, bool(data.velocity.any() or data.torque.any()),
-        substeps, period / substeps, data.home, data.servo, out,
-    )  # fmt: skip
+    vectors = np.ascontiguousarray(values).view(RECORD)[:, 0]
+    fed = bool(data.series.velocity.any() or data.series.torque.any())
+    _run_all(vectors, data.series, data.starts, substeps, period / substeps, fed, data.home, data.servo, out)
     out[:, ~data.valid] = 0.0
     return np.clip(np.nan_to_num(out, nan=1e3, posinf=1e3, neginf=-1e3), -1e3, 1e3)
 
@@ -149,90 +147,85 @@ _dry_friction = numba.njit(dry_friction)  # numba keeps what it compiled here un
 
 
 @numba.njit(parallel=True, cache=True)
-def _run_all(  # type: ignore[no-untyped-def]
-    values, starts, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
-):
-    logs = len(starts) - 1
-    for job in numba.prange(values.shape[0] * logs):
-        row, log = job // logs, job % logs
-        _run(
-            values[row], starts[log], starts[log + 1], q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope,
-            fed, substeps[log], dt[log], home, servo, out[row],
-        )  # fmt: skip
+def _run_all(vectors, s, starts, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
+    count = len(starts) - 1
+    for job in numba.prange(len(vectors) * count):
+        row, i = job // count, job % count
+        _run(vectors[row], s, starts[i], starts[i + 1], substeps[i], dt[i], fed, home, servo, out[row])
 
 
 @numba.njit(cache=True)
-def _run(  # type: ignore[no-untyped-def]
-    p, first, last, q, dq, command, velocity, feed, kps, kds, inertia, load, gravity, slope, fed, substeps, dt, home, servo, out
-):
+def _run(p, s, first, last, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
-    kp, kd, armature, viscous, coulomb, stribeck, stribeck_speed, by_load, by_load2, by_angle, by_angle2 = p[:11]
-    delay, offset, limit, strength, kt, resistance, voltage, no_load_speed, play, stiffness, flex_damping = p[11:]
+    kp, kd, armature, viscous, offset = p.kp, p.kd, p.armature, p.viscous, p.offset
+    limit, strength, play, stiffness = p.limit, p.strength, p.play, p.stiffness
     most, brake = 1e300, 0.0
-    if kt > 0.0:  # the gain sets the share of the supply voltage, and back-EMF brakes
-        most, brake = voltage * kt / resistance, kt * kt / resistance
+    if p.kt > 0.0:  # the gain sets the share of the supply voltage, and back-EMF brakes
+        most, brake = p.voltage * p.kt / p.resistance, p.kt * p.kt / p.resistance
         kp, kd = kp * most, kd * most
-    line = limit / no_load_speed if no_load_speed > 0.0 else 0.0
-    late = delay / dt
+    line = limit / p.no_load_speed if p.no_load_speed > 0.0 else 0.0
+    late = p.delay / dt
     whole = int(np.floor(late))
     part = late - whole
-    x, v = q[first] - offset, dq[first]
     parted = play > 0.0 or stiffness > 0.0
     half = max(0.5 * play, LEAST) if play > 0.0 else 0.0
     rotor = armature if armature > 0.0 else ROTOR
+    x, v = s.q[first] - offset, s.dq[first]
     link, w = x, v
     if parted:  # the link is where its load leaves it
-        borne = load[first] + inertia[first] * (dq[min(first + 1, last - 1)] - dq[first]) / (dt * substeps)
-        steep = max(slope[first], 0.0)
+        borne = s.load[first] + s.inertia[first] * (s.dq[min(first + 1, last - 1)] - v) / (dt * substeps)
+        steep = max(s.slope[first], 0.0)
         link -= min(max(borne / (steep + 1e-9), -half), half)
         link -= borne / (stiffness + steep) if stiffness > 0.0 else 0.0
     out[first] = 0.0
     step = 0
     for k in range(first, last - 1):
-        stiff = kp * kps[k] if servo else 0.0
-        damping = kd * kds[k] if servo else 0.0
-        held = viscous + damping + (brake if kps[k] > 0.0 else 0.0)
+        on = s.kp[k] > 0.0
+        damping = kd * s.kd[k] if servo else 0.0
         for i in range(substeps):
             newer = first + max(step - whole, 0) // substeps
             older = first + max(step - whole - 1, 0) // substeps
-            target = (1.0 - part) * command[newer] + part * command[older]
+            target = (1.0 - part) * s.command[newer] + part * s.command[older]
             ahead = 0.0  # velocity and torque fed forward to a servo, as late as its target
-            if fed and kps[k] > 0.0:
-                ahead = (1.0 - part) * feed[newer] + part * feed[older]
-                ahead += damping * ((1.0 - part) * velocity[newer] + part * velocity[older])
+            if fed and on:
+                ahead = (1.0 - part) * s.torque[newer] + part * s.torque[older]
+                ahead += damping * ((1.0 - part) * s.velocity[newer] + part * s.velocity[older])
             share = (i + 0.5) / substeps
-            moved = inertia[k] + share * (inertia[k + 1] - inertia[k])
+            moved = s.inertia[k] + share * (s.inertia[k + 1] - s.inertia[k])
             # gravity on a joint that turns is a sine of its angle: exact however far off what is simulated is
-            off = link - q[k] - share * (q[k + 1] - q[k])
-            pull = load[k] + share * (load[k + 1] - load[k]) + gravity[k] * (math.cos(off) - 1.0) + slope[k] * math.sin(off)
+            off = link - s.q[k] - share * (s.q[k + 1] - s.q[k])
+            load = s.load[k] + share * (s.load[k + 1] - s.load[k])
+            pull = load + s.gravity[k] * (math.cos(off) - 1.0) + s.slope[k] * math.sin(off)
             if servo:
-                push = min(max(stiff * (target - offset - x) + ahead, -most), most)
-                push, damp, torque = _limited(push, held, viscous, v, limit, line)
+                push = min(max(kp * s.kp[k] * (target - offset - x) + ahead, -most), most)
+                push, damp, torque = _limited(push, damping + (brake if on else 0.0), v, viscous, limit, line)
             else:
-                push, damp = strength * kps[k] * target, viscous
-                torque = push
-            grip = _dry_friction(v, torque, x - home, coulomb, stribeck, stribeck_speed, by_load, by_load2, by_angle, by_angle2)
+                push = torque = strength * s.kp[k] * target
+                damp = viscous
+            grip = _dry_friction(
+                v, torque, x - home, p.coulomb, p.stribeck, p.stribeck_speed, p.load, p.load2, p.angle, p.angle2
+            )
             if parted:
-                v, w = _two_masses(v, w, link - x, rotor, moved, push, pull, damp, grip, half, stiffness, flex_damping, dt)
+                v, w = _two_masses(v, w, link - x, rotor, moved, push, pull, damp, grip, half, stiffness, p.flex_damping, dt)
                 x += dt * v
                 link += dt * w
             else:
-                mass = moved + armature
-                den = mass + dt * damp
-                free = (mass * v + dt * (push - pull)) / den
+                den = moved + armature + dt * damp
+                free = ((moved + armature) * v + dt * (push - pull)) / den
                 slow = dt * grip / den
                 v = free - slow if free > slow else free + slow if free < -slow else 0.0
                 x += dt * v
                 link = x
             step += 1
-        out[k + 1] = x + offset - q[k + 1]
+        out[k + 1] = x + offset - s.q[k + 1]
 
 
 @numba.njit(cache=True)
-def _limited(push, damp, viscous, v, limit, line):  # type: ignore[no-untyped-def]
-    """A servo within its torque limit and torque-speed line: what holds over a step, its damping, and the torque of both."""
-    torque = push - (damp - viscous) * v
+def _limited(push, damping, v, viscous, limit, line):  # type: ignore[no-untyped-def]
+    """What a servo pushes with, all damping of the joint, and the drive's torque, within its limit and torque-speed line."""
+    torque = push - damping * v
     left = line * v  # what the speed takes from the torque one way and adds to it the other way
+    damp = viscous + damping
     if torque > limit - left or torque < -limit - left:
         push, damp = limit if torque > limit - left else -limit, viscous + line
         torque = push - left

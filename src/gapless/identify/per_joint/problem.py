@@ -99,7 +99,7 @@ def problem(
     offered = {p.name: p for p in more} | there
     loose = offered.get(f"flex.damping/{joint}")
     if loose is not None:  # more than critical damping makes a spring a rigid joint, and a soft one at that
-        rotor, link = base[PLACE["armature.inertia"]] + 1e-4, float(np.median(data.inertia))
+        rotor, link = base[PLACE["armature.inertia"]] + 1e-4, float(np.median(data.series.inertia))
         critical = 2 * np.sqrt(offered[f"flex.stiffness/{joint}"].nominal * rotor * link / (rotor + link))
         offered[loose.name] = replace(loose, high=max(float(critical), loose.nominal))
     delay = delay_of(twin, joint)
@@ -183,7 +183,7 @@ def starts(team: Team) -> list[Array]:
     out = [np.zeros(len(p.space))]
     kp, kd = (_name(q, p.joint) for q in ("gains.kp", "gains.kd"))
     if p.data.servo and kp in p.space.names:
-        mass = float(np.median([np.median(t.data.inertia) for t in team])) + p.base[PLACE["armature.inertia"]]
+        mass = float(np.median([np.median(t.data.series.inertia) for t in team])) + p.base[PLACE["armature.inertia"]]
         for speed in NATURAL:
             values = p.space.nominal.copy()
             values[p.space.names.index(kp)] = mass * speed**2
