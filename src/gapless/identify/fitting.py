@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapless.arrays import Array, Bools
+from gapless.arrays import Bools
 from gapless.errors import BadInput
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import stand
 from gapless.identify.per_joint.inverse_dynamics import Course, courses
 from gapless.identify.per_joint.kernel import gather, without
-from gapless.identify.per_joint.ladder import Climb, Remember, Tick, climb, forget, quiet, structures
+from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
@@ -65,30 +65,20 @@ def fit_admitted(
     moving(logs)
     # friction that grows with the angle is told from constant friction best about the middle of the motion
     every = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
-    poses = np.nanmedian(every, axis=0)
-    twin = twin.plus(centre=dict(zip(twin.joints, poses.tolist(), strict=True)))
+    pose = dict(zip(twin.joints, np.nanmedian(every, axis=0).tolist(), strict=True))
+    twin = twin.plus(centre=pose)
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
     felt = [] if twin.floating else courses(twin, logs, split, judged)
     full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, felt), tick, remember)
     if twin.floating:
         state, ladder, used = stand(twin, full, known)
-        traced, left_out = full.predicted(state), {}
+        traced = full.predicted(state)
     else:
         fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
         used = split.seconds(fitted)
-        state, top = _joints_alone(twin, felt, fitted, poses, known, full)
-        ladder = list(top.rungs)
-        tick("checking in the full model")
-        traced = full.predicted(state)
-        left_out = _left_out(twin, traced, len(split))
-        try:
-            if not top.stopped:
-                state, traced, more = together(state, traced, top, left_out, full, evolve)
-                ladder += more
-                left_out = _left_out(twin, traced, len(split))
-        except KeyboardInterrupt:
-            tick("stopped: what was found so far is kept")
+        state, ladder, traced = _held(twin, felt, fitted, pose, known, full, evolve)
+    left_out = {} if twin.floating else _left_out(twin, traced, len(split))
     belief, undetermined = _uncertainty(state, signals)
     held = scores(traced, "heldout")
     warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, split)
@@ -103,7 +93,7 @@ def fit_admitted(
         warnings=warnings,
         trusted=trusted,
         zeros=state.zeros,
-        pose=dict(zip(twin.joints, poses.tolist(), strict=True)),
+        pose=pose,
         seconds=time.perf_counter() - started,
         seconds_used=used,
         seconds_given=full.seconds,
@@ -114,6 +104,27 @@ def fit_admitted(
         belief=belief,
         traces=traced,
     )
+
+
+def _held(
+    twin: Twin,
+    felt: Sequence[Course],
+    fitted: Sequence[Stretch],
+    pose: Mapping[str, float],
+    known: Mapping[str, float],
+    full: Full,
+    evolve: bool,
+) -> tuple[State, list[Rung], list[Trace]]:
+    """A robot whose base is held: each joint alone, then what couples in the full model. Ctrl-C keeps what was found."""
+    state, top = _joints_alone(twin, felt, fitted, pose, known, full)
+    full.tick("checking in the full model")
+    traced, more = full.predicted(state), list[Rung]()
+    try:
+        if not top.stopped:
+            state, traced, more = together(state, traced, top, _left_out(twin, traced, len(full.split)), full, evolve)
+    except KeyboardInterrupt:
+        full.tick("stopped: what was found so far is kept")
+    return state, top.rungs + more, traced
 
 
 def _uncertainty(state: State, signals: tuple[str, ...]) -> tuple[Gaussian, list[unknown.Unknown]]:
@@ -135,7 +146,12 @@ def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, lis
 
 
 def _joints_alone(
-    twin: Twin, felt: Sequence[Course], fitted: Sequence[Stretch], poses: Array, known: Mapping[str, float], full: Full
+    twin: Twin,
+    felt: Sequence[Course],
+    fitted: Sequence[Stretch],
+    pose: Mapping[str, float],
+    known: Mapping[str, float],
+    full: Full,
 ) -> tuple[State, Climb]:
     """Up the ladder with every joint alone; then its rungs once more with more of the logs, and with either half."""
     servos = [is_position_servo(twin.model, d.actuator) for d in twin.drives]
@@ -145,7 +161,7 @@ def _joints_alone(
 
     def problems(stretches: Sequence[Stretch]) -> list[Problem]:
         parts = [part for s in stretches for c in felt if (part := c.within(s)) is not None]
-        gathered = [gather(parts, j, float(poses[j]), servos[j], step, len(split)) for j in range(len(servos))]
+        gathered = [gather(parts, j, pose[d.name], servos[j], step, len(split)) for j, d in enumerate(twin.drives)]
         return [problem(twin, d.name, data, known, wide) for d, data in zip(twin.drives, gathered, strict=True)]
 
     few = split.spread(fitted, LADDER_SECONDS / twin.model.nv)

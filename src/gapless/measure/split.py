@@ -16,7 +16,7 @@ from gapless.logs import Log
 
 BLOCK = 2.0  # s: errors closer in time are not independent of each other
 SHORTEST = 2 * BLOCK  # s of all logs together: one half to fit, the other to test
-MEASURED = 0.1  # share of its samples that a block must have
+MEASURED = 0.1  # share of its length, and of its samples, that a block must have
 PIECE = 2  # blocks of a stretch of a log that is too long to be used whole: one of either half
 
 
@@ -83,14 +83,18 @@ class Split:
 
 
 def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
-    """Cut logs into blocks, of which every other measured one is of the first half, whatever the number of logs."""
+    """Cut logs into blocks, of which every other measured one is of the first half, whatever the number of logs.
+
+    A short rest at a log's end belongs to the block before.
+    """
     measured, length = [], []
     for log in logs:
         since = log["q"].time - log["q"].time[0]
         whole = np.isfinite(np.column_stack([log["q"].column(j) for j in joints])).all(axis=1)
-        count = np.bincount(((since + 1e-9) / BLOCK).astype(np.int64), weights=whole)
-        measured.append(count > MEASURED * BLOCK * log.rate("q"))
-        length.append(np.minimum(BLOCK, since[-1] - BLOCK * np.arange(len(count))))
+        count = max(1, int(np.ceil(since[-1] / BLOCK - MEASURED)))
+        number = np.minimum(((since + 1e-9) / BLOCK).astype(np.int64), count - 1)
+        measured.append(np.bincount(number, weights=whole, minlength=count) > MEASURED * BLOCK * log.rate("q"))
+        length.append(np.diff([*(BLOCK * np.arange(count)), since[-1]]))
     begin = np.cumsum([0, *map(len, measured)])
     flat = np.concatenate(measured)
     return Split(begin, np.concatenate(length), flat, np.cumsum(flat) % 2 == 1)

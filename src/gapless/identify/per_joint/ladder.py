@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, without
 from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
@@ -28,6 +27,8 @@ NOTHING = 2.0  # tolerances: a structure that is found no larger than this is no
 SOFT = (0.7, 1.4)  # times kp: where to begin with a spring in a joint, since from stiff ones a fit rarely comes back
 STRUCTURE = 0.25  # the same of rungs that add structure, which unmodelled coupling can mimic
 
+Plan = tuple[str, tuple[str, ...]]
+"""A rung's name, and the quantities that it adds."""
 Tick = Callable[[str], object]
 Remember = Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]
 """A name and how to compute something: computed, or what was computed under that name before."""
@@ -64,53 +65,77 @@ class Climb:
     """Less the blocks that no model fits."""
     teams: list[list[int]]
     """Numbers of the joints that share their values."""
-    chosen: tuple[str, ...]
-    """The quantities that are needed."""
-    rungs: list[Rung]
     where: list[list[Array]]
     """Scaled vectors to go on from, by team, over its problems' space."""
     errors: list[Array]
     """Held-out squared error by joint and block."""
+    kept: Bools
+    """Blocks of the first half. Shape: (blocks,)."""
+    tick: Tick
+    remember: Remember
+    rungs: list[Rung]
+    chosen: tuple[str, ...] = ()
+    """The quantities that are needed."""
     stopped: bool = False
     """By Ctrl-C, before all rungs were tried."""
 
-    def team(self, t: int) -> Team:
-        return [self.problems[i] for i in self.teams[t]]
+    def tried(
+        self, teams: Sequence[Sequence[int]], names: tuple[str, ...], begin: Sequence[list[Array]], key: str
+    ) -> tuple[list[list[Array]], list[Array]]:
+        """Fits of quantities to everything, by team; squared errors by joint and block from a fit to the half that lacks it.
+
+        key: under which they are remembered, with the quantities and joints.
+        """
+        where, errors, kept = [], list(self.errors), self.kept
+        for team, start in zip(teams, begin, strict=True):
+            members = [self.problems[i] for i in team]
+
+            def fitted(members: Team = members, start: list[Array] = start) -> dict[str, Any]:
+                full = solve(members, names, np.ones_like(kept), start).x
+                first, second = (solve(members, names, half, [full]).x for half in (kept, ~kept))
+                out = [np.where(kept, errors_at(p, second, names), errors_at(p, first, names)).tolist() for p in members]
+                return {"x": full.tolist(), "errors": out}
+
+            done = self.remember(f"{key} {','.join(names)} of {','.join(p.joint for p in members)}", fitted)
+            where.append([np.array(done["x"], float)])
+            for i, e in zip(team, done["errors"], strict=True):
+                errors[i] = np.array(e, float)
+        return where, errors
+
+    def judged(self, name: str, errors: list[Array], added: bool) -> Rung:
+        """A rung that leaves some errors."""
+        return Rung(name, _rms(errors), *gain_of(self.errors, errors), added)
 
 
 def climb(
-    problems: Sequence[Problem],
-    teams: Sequence[list[int]],
-    kept: NDArray[np.bool_],
-    tick: Tick = quiet,
-    remember: Remember = forget,
+    problems: Sequence[Problem], teams: Sequence[list[int]], kept: Bools, tick: Tick = quiet, remember: Remember = forget
 ) -> Climb:
     """Drive and plain friction first, of each actuator type; then each joint's own where that helps; then the best rung first.
 
-    A rung is climbed if it lowers held-out error truly: by more than its standard error, and by 5 %. Two halves of the logs are
-    each predicted by a fit to the other. Ctrl-C keeps what was climbed so far. kept: blocks of the first half.
+    A rung is added if it lowers held-out error truly: by more than its standard error, and by 5 %. Two halves of the logs are
+    each predicted by a fit to the other. Ctrl-C keeps what was found so far. kept: blocks of the first half.
     """
     problems, teams = list(problems), list(teams)
     before = [p.errors(p.base) for p in problems]
     begin = [starts([problems[i] for i in t]) for t in teams]
-    now = Climb(problems, teams, (), [Rung("as given", _rms(before), 0.0, 0.0, True)], begin, before)
+    now = Climb(problems, teams, begin, before, kept, tick, remember, [Rung("as given", _rms(before), 0.0, 0.0, True)])
     waiting = [r for r in RUNGS if any(p.free(r[1]) for p in problems)]
     try:
         for first in (DRIVE, PLAIN, None, PLAIN):  # None: each joint its own, after which friction may show that it is needed
             if first is None:
-                now = _own(now, kept, tick, remember)
+                now = _apart(now)
             elif first in waiting:
-                now, _ = _best_of(now, [first], kept, tick, remember)
+                now, _ = _best_of(now, [first])
                 waiting = [w for w in waiting if not set(w[1]) <= set(now.chosen)]
         waiting = [w for w in waiting if w != PLAIN]
-        now = _sound(now, kept, remember)
+        now = _without_outliers(now)
         plain = now.chosen
         chances = len(waiting)  # rungs that are given up on the way have had theirs
         while waiting:
-            now, waiting = _best_of(now, waiting, kept, tick, remember, chances)
+            now, waiting = _best_of(now, waiting, chances)
         if now.chosen != plain:
-            now = _own(now, kept, tick, remember)
-        now = _stated(now, kept, remember)
+            now = _apart(now)
+        now = _damping_as_stated(now)
     except KeyboardInterrupt:
         if not now.chosen:
             raise
@@ -118,38 +143,30 @@ def climb(
     return now
 
 
-def _best_of(
-    now: Climb,
-    waiting: Sequence[tuple[str, tuple[str, ...]]],
-    kept: NDArray[np.bool_],
-    tick: Tick,
-    remember: Remember,
-    chances: int = 1,
-) -> tuple[Climb, list[tuple[str, tuple[str, ...]]]]:
-    """Try rungs, climb the best if it truly helps; what is still worth trying then, which is nothing if none helped.
+def _best_of(now: Climb, waiting: Sequence[Plan], chances: int = 1) -> tuple[Climb, list[Plan]]:
+    """Try rungs, add the best if it truly helps; what is still worth trying then, which is nothing if none helped.
 
     chances: how many rungs were tried in all, of which the best may be good by luck.
     """
-    tried = []
+    trials = []
     for name, extra in waiting:
         begin = [
-            at + (_pushed(now.problems[t[0]], at[0], extra) if now.chosen else [])
-            for t, at in zip(now.teams, now.where, strict=True)
+            where + (_pushed(now.problems[team[0]], where[0], extra) if now.chosen else [])
+            for team, where in zip(now.teams, now.where, strict=True)
         ]
-        found, after = _tried(now, now.teams, now.chosen + extra, kept, begin, f"{name} on {len(now.chosen)}", remember)
-        tried.append((gain_of(now.errors, after), name, extra, found, after))
-        tick(f"{name}: held-out {np.degrees(_rms(after)):.3f} deg")
-    tried.sort(key=lambda t: -t[0][0])
+        where, errors = now.tried(now.teams, now.chosen + extra, begin, "rung")
+        trials.append((now.judged(name, errors, False), extra, where, errors))
+        now.tick(f"{name}: held-out {np.degrees(trials[-1][0].heldout):.3f} deg")
+    trials.sort(key=lambda trial: -trial[0].gain)
     luck = max(1.0, _luck(chances))
-    good = [t for t in tried if t[0][0] > max(luck * t[0][1], least_gain(t[2])) and _there(now, t[3], t[2])]
+    good = [t for t in trials if t[0].gain > max(luck * t[0].error, least_gain(t[1])) and _noticeable(now, t[2], t[1])]
     if now.chosen and not good:
-        return replace(now, rungs=now.rungs + [Rung(n, _rms(a), g, e, False) for (g, e), n, _, _, a in tried]), []
+        return replace(now, rungs=now.rungs + [t[0] for t in trials]), []
     # without the drive's own numbers no other rung can show what it is worth
-    (gain, error), name, extra, found, after = good[0] if good else tried[0]
-    rungs = [*now.rungs, Rung(name, _rms(after), gain, error, True)]
-    hopeless = {n for (g, e), n, _, _, _ in tried if g + e < 0}
-    left = [w for w in waiting if not set(w[1]) <= {*now.chosen, *extra} and w[0] not in hopeless]
-    return replace(now, chosen=now.chosen + extra, rungs=rungs, where=found, errors=after), left
+    best, extra, where, errors = (good or trials)[0]
+    chosen, hopeless = now.chosen + extra, {t[1] for t in trials if t[0].gain + t[0].error < 0}
+    left = [w for w in waiting if not set(w[1]) <= set(chosen) and w[1] not in hopeless]
+    return replace(now, chosen=chosen, rungs=[*now.rungs, replace(best, added=True)], where=where, errors=errors), left
 
 
 def _luck(chances: int) -> float:
@@ -157,90 +174,57 @@ def _luck(chances: int) -> float:
     return float(np.sqrt(2 * np.log(max(chances, 1))))
 
 
-def _own(now: Climb, kept: NDArray[np.bool_], tick: Tick, remember: Remember) -> Climb:
+def _apart(now: Climb) -> Climb:
     """Joints of one type fitted each by itself; they stay apart where held-out error says so."""
+    if all(len(t) == 1 for t in now.teams):
+        return now
     teams: list[list[int]] = []
     where: list[list[Array]] = []
-    errors, freed = list(now.errors), False
-    tested = list(now.errors)
+    errors, tested = list(now.errors), list(now.errors)
     by_luck = max(1.0, _luck(sum(len(t) > 1 for t in now.teams)))
-    for team, at in zip(now.teams, now.where, strict=True):
-        single = [[i] for i in team]
-        begin = [[*at, *starts([now.problems[i]])[1:]] for i in team]
-        found, after = (
-            _tried(now, single, now.chosen, kept, begin, f"own {len(now.chosen)}", remember)
-            if len(team) > 1
-            else ([at], now.errors)
-        )
+    for team, start in zip(now.teams, now.where, strict=True):
+        single, ends, after = [[i] for i in team], [start], now.errors
+        if len(team) > 1:
+            begin = [[*start, *starts([now.problems[i]])[1:]] for i in team]
+            ends, after = now.tried(single, now.chosen, begin, "apart")
         gain, error = gain_of([now.errors[i] for i in team], [after[i] for i in team])
         luck = _luck(max(len(team), 2))
         each = [gain_of([now.errors[i]], [after[i]]) for i in team]
         # all of them gain a little, or one of them much
         apart = len(team) > 1 and (gain > max(by_luck * error, LEAST) or any(g > max(luck * e, 4 * LEAST) for g, e in each))
         teams += single if apart else [team]
-        where += found if apart else [at]
-        freed |= apart
+        where += ends if apart else [start]
         for i in team:
             tested[i] = after[i]
             errors[i] = after[i] if apart else errors[i]
-    if all(len(t) == 1 for t in now.teams):
-        return now
-    tick(f"each joint its own numbers: held-out {np.degrees(_rms(tested)):.3f} deg")
-    rung = Rung(OWN, _rms(errors if freed else tested), *gain_of(now.errors, errors if freed else tested), freed)
+    freed = len(teams) > len(now.teams)
+    now.tick(f"each joint its own numbers: held-out {np.degrees(_rms(tested)):.3f} deg")
+    rung = now.judged(OWN, errors if freed else tested, freed)
     return replace(now, teams=teams, where=where, errors=errors, rungs=[*now.rungs, rung])
 
 
-def _sound(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
+def _without_outliers(now: Climb) -> Climb:
     """Leave out the blocks that stay far off after plain friction: blocked, slipped or broken."""
     bad = [outlying(e) for e in now.errors]
     if not any(b.any() for b in bad):
         return now
-    problems = [replace(p, data=without(p.data, ~b)) for p, b in zip(now.problems, bad, strict=True)]
-    now = replace(now, problems=problems)
-    where, errors = _tried(now, now.teams, now.chosen, kept, now.where, "less what no model fits", remember)
+    now = replace(now, problems=[replace(p, data=without(p.data, ~b)) for p, b in zip(now.problems, bad, strict=True)])
+    where, errors = now.tried(now.teams, now.chosen, now.where, "without outliers")
     rung = Rung("  less what no model fits", _rms(errors), 0.0, 0.0, True)
     return replace(now, where=where, errors=errors, rungs=[*now.rungs, rung])
 
 
-def _stated(now: Climb, kept: NDArray[np.bool_], remember: Remember) -> Climb:
+def _damping_as_stated(now: Climb) -> Climb:
     """Keep the damping gain that the model states if viscous friction does as well: mostly only their sum is seen."""
     servos = all(p.data.servo and p.free(("gains.kd",)) for p in now.problems)
     if not {"gains.kd", "friction.viscous"} <= set(now.chosen) or not servos:
         return now
     less = tuple(q for q in now.chosen if q != "gains.kd")
-    where, errors = _tried(now, now.teams, less, kept, now.where, "damping as stated", remember)
-    gain, error = gain_of(now.errors, errors)
-    rung = Rung("  damping gain as stated", _rms(errors), gain, error, gain > -max(error, LEAST / 2))
-    if not rung.added:
+    where, errors = now.tried(now.teams, less, now.where, "damping as stated")
+    rung = now.judged("  damping gain as stated", errors, False)
+    if rung.gain <= -max(rung.error, LEAST / 2):
         return replace(now, rungs=[*now.rungs, rung])
-    return replace(now, chosen=less, where=where, errors=errors, rungs=[*now.rungs, rung])
-
-
-def _tried(
-    now: Climb,
-    teams: Sequence[Sequence[int]],
-    quantities: tuple[str, ...],
-    kept: NDArray[np.bool_],
-    begin: Sequence[list[Array]],
-    name: str,
-    remember: Remember,
-) -> tuple[list[list[Array]], list[Array]]:
-    """Fits to everything, a scaled vector by team; squared errors by joint and block from a fit to the half that lacks it."""
-    found, errors = [], list(now.errors)
-    for team, at in zip(teams, begin, strict=True):
-        members = [now.problems[i] for i in team]
-
-        def fitted(members: Team = members, at: list[Array] = at) -> dict[str, Any]:
-            full = solve(members, quantities, np.ones_like(kept), at).x
-            first, second = (solve(members, quantities, half, [full]).x for half in (kept, ~kept))
-            out = [np.where(kept, errors_at(p, second, quantities), errors_at(p, first, quantities)).tolist() for p in members]
-            return {"x": full.tolist(), "errors": out}
-
-        done = remember(f"{name} of {', '.join(p.joint for p in members)}", fitted)
-        found.append([np.array(done["x"], float)])
-        for i, e in zip(team, done["errors"], strict=True):
-            errors[i] = np.array(e, float)
-    return found, errors
+    return replace(now, chosen=less, where=where, errors=errors, rungs=[*now.rungs, replace(rung, added=True)])
 
 
 def _pushed(p: Problem, full: Array, extra: tuple[str, ...]) -> list[Array]:
@@ -256,10 +240,10 @@ def _pushed(p: Problem, full: Array, extra: tuple[str, ...]) -> list[Array]:
     return [out]
 
 
-def _there(now: Climb, found: Sequence[list[Array]], extra: tuple[str, ...]) -> bool:
+def _noticeable(now: Climb, where: Sequence[list[Array]], extra: tuple[str, ...]) -> bool:
     """Whether what was found is more than nothing, as a play within its tolerance is."""
     sizes: dict[str, float] = {}
-    for team, x in zip(now.teams, found, strict=True):
+    for team, x in zip(now.teams, where, strict=True):
         space = now.problems[team[0]].space
         for p, value in zip(space.parameters, space.from_scaled(x[0]), strict=True):
             if p.quantity in extra and quantities.of(p.name).structure and p.nominal == 0:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.identify.least_squares import least_squares, slopes
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, residuals
 from gapless.identify.uncertainty import Part
@@ -123,8 +122,8 @@ class Found:
     cost: float
     residual: Array
     """Joint after joint, in units of the usual error of each."""
-    slopes: Callable[[], Array]
-    """Of the residuals with respect to what was fitted, scaled. Shape: (residuals, parameters)."""
+    jacobian: Array
+    """Slopes of the residuals, where they were asked for, over what was fitted, scaled. Shape: (residuals, parameters)."""
     rivals: list[Array]
     """Where other starts ended that are as good, over what was fitted."""
 
@@ -134,7 +133,12 @@ Team = Sequence[Problem]
 
 
 def solve(
-    team: Team, quantities: Sequence[str], keep: NDArray[np.bool_], starts: Sequence[Array], iterations: int = 20
+    team: Team,
+    quantities: Sequence[str],
+    keep: Bools,
+    starts: Sequence[Array],
+    iterations: int = 20,
+    with_slopes: bool = False,
 ) -> Found:
     """The best fit over several starts (scaled vectors over the problems' space), to the samples of the blocks in `keep`."""
     one = team[0]
@@ -153,11 +157,11 @@ def solve(
     best = good[0]  # of starts as good as each other the first, since the prior holds a fit near where it began
     full = np.zeros(len(one.space))
     full[free] = best.x
-    rivals = [s.x for s in good[1:]]
-    return Found(full, free, best.cost, best.residual, lambda: slopes(residual, best.x, low, high), rivals)
+    jacobian = slopes(residual, best.x, low, high) if with_slopes else np.empty((0, len(free)))
+    return Found(full, free, best.cost, best.residual, jacobian, [s.x for s in good[1:]])
 
 
-def _usual(p: Problem, keep: NDArray[np.bool_], vectors: Sequence[Array]) -> float:
+def _usual(p: Problem, keep: Bools, vectors: Sequence[Array]) -> float:
     """The error beyond which errors count less than their square, from the best of several vectors [rad]."""
     use = p.data.valid & keep[p.data.block]
     errors = [np.abs(residuals(p.data, v)[0, use]) for v in vectors]
@@ -212,12 +216,12 @@ def delay_of(twin: Twin, joint: str) -> str:
 
 
 def settle(
-    twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: NDArray[np.bool_], begin: Sequence[list[Array]]
+    twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: Bools, begin: Sequence[list[Array]]
 ) -> tuple[Array, list[Part]]:
     """Values over the twin's space, with one delay a bus, and the end of each team's fit, to the blocks in `keep`."""
-    own = [solve(team, chosen, keep, at, iterations=8) for team, at in zip(teams, begin, strict=True)]
+    own = [solve(team, chosen, keep, start, 8, with_slopes=True) for team, start in zip(teams, begin, strict=True)]
     parts = [
-        Part(labels(team, f.free, twin), f.residual, f.slopes(), np.concatenate([p.data.block for p in team]), 1)
+        Part(labels(team, f.free, twin), f.residual, f.jacobian, np.concatenate([p.data.block for p in team]), 1)
         for team, f in zip(teams, own, strict=True)
     ]
     values = _joined(twin, teams, own, parts)
