@@ -6,16 +6,7 @@ import numpy as np
 
 from gapless.errors import BadInput
 from gapless.learn.task import Task
-from gapless.policy import (
-    Action,
-    Contract,
-    Conventions,
-    Joints,
-    Observation,
-    RobotIdentity,
-    Source,
-    Timing,
-)
+from gapless.policy import Action, Contract, Conventions, Joints, Observation, RobotIdentity, Source, Timing
 from gapless.robots import Drive, imu_of
 from gapless.twin import Motor, Twin
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.learn.course_result import CourseResult
 from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.scene import Scene
@@ -21,7 +21,7 @@ from gapless.twin import Belief, Twin
 
 Act = Callable[[Frame], ArrayLike]
 """From observations (n, width) to actions (n, actions)."""
-Forget = Callable[[NDArray[np.bool_] | None], None]
+Forget = Callable[[Bools | None], None]
 """Tells a policy which robots start again; None for all, whose number may change."""
 
 SECONDS = 10.0
@@ -114,7 +114,7 @@ class _Tally:
     def __init__(self, environment: Environment, task: Task, steps: int):
         n = environment.n
         self.steps, self._environment, self._task = steps, environment, task
-        self._success: Callable[[Scene], NDArray[np.bool_]] | None = getattr(task, "success", None)
+        self._success: Callable[[Scene], Bools] | None = getattr(task, "success", None)
         self._last = np.zeros((n, environment.scene.action.shape[1]))
         self._fell, self._margin, self._speed = np.zeros(n, bool), np.ones(n), np.zeros(n)
         joints = environment.contract.joints

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gapless.arrays import Array, Bools
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.learn import mirror
 from gapless.learn.contract import build_contract, check_drives
@@ -34,9 +34,9 @@ class Step:
     """The reward's parts, by name; they add up to it."""
     metrics: Mapping[str, Array]
     """What the task offers to watch, before episodes that ended start anew; NaN where physics broke."""
-    failed: NDArray[np.bool_]
+    failed: Bools
     """Episodes that ended because the task failed or physics broke."""
-    timeout: NDArray[np.bool_]
+    timeout: Bools
     """Episodes that ended because their time was up, or at the edge of the ground."""
     final: dict[str, Frame] | None = None
     """Where episodes ended and `keep_final` is set: the last observation of the old episode."""
@@ -175,7 +175,7 @@ class Environment:
                     f"reward term {name!r} is {term[world]} in world {world}: look for a division or a logarithm in it"
                 )
 
-    def _start(self, ids: NDArray[np.int64]) -> None:
+    def _start(self, ids: Ints) -> None:
         """Start new episodes."""
         episode, scene, worlds, rng = self.task.episode, self.scene, self.worlds, self._rng
         k, base = len(ids), scene.base_qpos if scene.floating else 0
@@ -209,7 +209,7 @@ class Environment:
         self._next_push[ids] = self._push_delay(k) if episode.push else np.inf
         self._ask(ids)
 
-    def _place(self, ids: NDArray[np.int64], qpos: Array) -> None:
+    def _place(self, ids: Ints, qpos: Array) -> None:
         """Put robots on level places of the ground, facing anywhere: shape of qpos (k, nq)."""
         ground, base, rng = self.scene.ground, self.scene.base_qpos, self._rng
         assert ground is not None
@@ -220,7 +220,7 @@ class Environment:
         yaw = np.stack([np.cos(half), 0 * half, 0 * half, np.sin(half)], axis=-1)
         qpos[:, base + 3 : base + 7] = multiply(yaw, qpos[:, base + 3 : base + 7])
 
-    def _ask(self, ids: NDArray[np.int64]) -> None:
+    def _ask(self, ids: Ints) -> None:
         """Draw new commands."""
         command = np.asarray(self.task.command(self.scene, ids, self._rng), float)
         if command.shape != (len(ids), self.scene.command.shape[1]):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import mujoco
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput, unknown
 from gapless.twin import Bound, Mechanism, Twin
 
@@ -120,7 +120,7 @@ class Ground(Mechanism):
         level = np.minimum((np.asarray(hardness) * levels).astype(int), levels - 1)
         return self.starts[level, rng.integers(places, size=len(level))], level / (levels - 1)
 
-    def beyond(self, position: Array) -> NDArray[np.bool_]:
+    def beyond(self, position: Array) -> Bools:
         """Which robots (n, 2 or 3) have reached the edge of the ground. Shape: (n,)."""
         low = np.array(self.corner) + EDGE
         high = np.array(self.corner) + self.cell * (np.array(self.heights.shape[::-1]) - 1) - EDGE

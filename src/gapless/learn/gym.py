@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.task import Task
 from gapless.twin import Belief, Twin
@@ -48,7 +48,7 @@ class GymEnvironment(gymnasium.vector.VectorEnv[Any, Any, Any]):
         observation = self._environment.reset()
         return observation["policy"], {"critic": observation["critic"]}
 
-    def step(self, actions: NDArray[np.float32]) -> tuple[Frame, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: NDArray[np.float32]) -> tuple[Frame, Array, Bools, Bools, dict[str, Any]]:
         step = self._environment.step(np.clip(actions, -MOST, MOST))
         infos: dict[str, Any] = {"critic": step.observation["critic"], "terms": step.terms}
         if step.final is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gapless.arrays import Bools
 from gapless.learn.environment import Environment
 from gapless.learn.settings import PPOSettings
 from gapless.learn.update import SideBySide
@@ -187,7 +188,7 @@ class Deterministic:
         action: NDArray[np.float32] = out.numpy()
         return action
 
-    def reset(self, which: NDArray[np.bool_]) -> None:
+    def reset(self, which: Bools) -> None:
         """Forget what was seen of some robots."""
         with torch.inference_mode():
             for state in self._state:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.policy import Contract, Term
 from gapless.robots import home_data, imu_of
 from gapless.twin import Twin, quantities
@@ -23,7 +22,7 @@ COMMANDS = {"vx": 1.0, "vy": -1.0, "yaw_rate": -1.0}
 class Mirror:
     """A signed permutation: `mirrored = sign * values[..., index]`."""
 
-    index: NDArray[np.int64]
+    index: Ints
     sign: Array
 
     def __call__(self, values: Array) -> Array:

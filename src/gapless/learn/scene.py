@@ -2,9 +2,8 @@
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.learn.ground import ground_of
 from gapless.policy import Gait
 from gapless.robots import Legs, base_joint, find_legs, soles_of
@@ -46,7 +45,7 @@ class Scene:
     """In the base's frame. Shape: (n, feet, 3)."""
     foot_height: Array
     """Of the lowest point of each foot above the ground [m]. Shape: (n, feet)."""
-    contact: NDArray[np.bool_]
+    contact: Bools
     foot_speed: Array
     """Along the ground [m/s]. Shape: (n, feet)."""
 
@@ -55,7 +54,7 @@ class Scene:
         self.command: Array = np.zeros((self.n, columns))
         self.gait = gait
         """Which robots step, and how far they are into their gait."""
-        self.failed: NDArray[np.bool_] = np.zeros(self.n, bool)
+        self.failed: Bools = np.zeros(self.n, bool)
         """Where the task has just failed, as its `done` says; a reward may punish it."""
         self.action: Array = np.zeros((self.n, actions))
         """What the policy put out last."""
@@ -113,7 +112,7 @@ class Scene:
         self._computed.clear()
         self.update()
 
-    def update(self, ids: NDArray[np.int64] | None = None) -> None:
+    def update(self, ids: Ints | None = None) -> None:
         """Take up the state that the worlds are in, or only those given."""
         for name, rows in self._state(slice(None) if ids is None else ids).items():
             if ids is None:
@@ -121,11 +120,11 @@ class Scene:
             else:
                 getattr(self, name)[ids] = rows
 
-    def _state(self, ids: NDArray[np.int64] | slice) -> dict[str, Array | NDArray[np.bool_]]:
+    def _state(self, ids: Ints | slice) -> dict[str, Array | Bools]:
         """The state of some worlds, by the names of the attributes above."""
         qpos, qvel = self._worlds.qpos[ids], self._worlds.qvel[ids]
         q, dq, torque = qpos[:, self._places], qvel[:, self._dofs], self._torque[ids][:, self._dofs]
-        state: dict[str, Array | NDArray[np.bool_]] = {"q": q, "dq": dq, "torque": torque}
+        state: dict[str, Array | Bools] = {"q": q, "dq": dq, "torque": torque}
         if self._base is None:
             return state
         position, quat = qpos[:, self.base_qpos :][:, :3].copy(), qpos[:, self.base_qpos + 3 :][:, :4].copy()

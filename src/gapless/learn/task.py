@@ -24,14 +24,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.learn.scene import Scene
 from gapless.policy import Reference, Term
 from gapless.twin import Twin
 
-Ids = NDArray[np.int64]
 FALL_TILT = 0.5
 """Cosine of the largest lean: 60 degrees."""
 FALL_HEIGHT = 0.5
@@ -83,7 +81,7 @@ class Task(Protocol):
         """What the policy sees; a privileged term is an error."""
         ...
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         """New commands for some worlds. Shape: (len(ids), columns)."""
         ...
 
@@ -91,12 +89,12 @@ class Task(Protocol):
         """Reward by term, in reward per second. Shape of each: (n,)."""
         ...
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         """Worlds in which the task has failed. Shape: (n,)."""
         ...
 
 
-def fallen(scene: Scene) -> NDArray[np.bool_]:
+def fallen(scene: Scene) -> Bools:
     """Robots that lean by more than 60 degrees or whose base is below half its height at home."""
     return np.asarray((scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height))
 

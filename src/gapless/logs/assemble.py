@@ -12,12 +12,7 @@ from gapless.logs.mapping import FACTORS, File, Mapping
 
 
 def assemble(
-    path: Path,
-    file: File,
-    raw: Table[str, np.ndarray],
-    mapping: Mapping,
-    place: str = "sample",
-    first: int = 0,
+    path: Path, file: File, raw: Table[str, np.ndarray], mapping: Mapping, place: str = "sample", first: int = 0
 ) -> tuple[list[Signal], list[str]]:
     """Signals, and notes on what was converted, from the arrays of one file.
 

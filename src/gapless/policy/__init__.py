@@ -17,14 +17,4 @@ from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
-from gapless.policy.parts import (
-    Action,
-    Conventions,
-    Joints,
-    Observation,
-    Reference,
-    RobotIdentity,
-    Source,
-    Term,
-    Timing,
-)
+from gapless.policy.parts import Action, Conventions, Joints, Observation, Reference, RobotIdentity, Source, Term, Timing

@@ -6,21 +6,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gapless.arrays import Ints
 from gapless.checks import bounds, check_fields, checked, mapping, names, one_of, part_of
 from gapless.errors import BadInput, unknown
-from gapless.policy.parts import (
-    Action,
-    Conventions,
-    Joints,
-    Observation,
-    Recurrent,
-    RobotIdentity,
-    Source,
-    Term,
-    Timing,
-)
+from gapless.policy.parts import Action, Conventions, Joints, Observation, Recurrent, RobotIdentity, Source, Term, Timing
 
 VERSION = 1
 """Of the text that a contract is written as."""
@@ -101,7 +91,7 @@ class Contract:
         missing += [f"commands.{name}" for name, range in self.commands.items() if range is None]
         return tuple(missing if self.observation.terms else ["observation.terms", *missing])
 
-    def columns(self, joints: Sequence[str]) -> NDArray[np.int64]:
+    def columns(self, joints: Sequence[str]) -> Ints:
         """Where each joint of the contract is among a robot's joints; a robot without one of them is another robot."""
         missing = [j for j in self.joints.names if j not in joints]
         if missing:
@@ -143,7 +133,7 @@ def readable(value: Any, indent: str = "") -> str:
     return json.dumps(value)
 
 
-def columns_of(names: tuple[str, ...], among: tuple[str, ...]) -> slice | NDArray[np.int64]:
+def columns_of(names: tuple[str, ...], among: tuple[str, ...]) -> slice | Ints:
     """Where names are among others; a slice where that is all of them in order, which costs nothing."""
     if not names or names == among:
         return slice(None)

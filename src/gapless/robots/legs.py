@@ -6,9 +6,8 @@ from itertools import pairwise
 import mujoco
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.robots.drives import driven_joints
 from gapless.robots.model import RobotModel
@@ -30,15 +29,15 @@ class Legs:
 
     names: tuple[str, ...]
     """Bodies of the feet."""
-    start: NDArray[np.int64]
+    start: Ints
     """First row of each foot's chain in the arrays below, and the end of the last. Shape: (feet + 1,)."""
     place: Array
     """Position and orientation (w first) of each link in its parent. Shape: (rows, 7)."""
     joint: Array
     """Axis and anchor of each link's joint, and its angle at qpos0; a row without a joint has a zero axis. Shape: (rows, 7)."""
-    column: NDArray[np.int64]
+    column: Ints
     """Column of each row's joint in the joint signals, -1 for none. Shape: (rows,)."""
-    hinge: NDArray[np.bool_]
+    hinge: Bools
     centre: Array
     """Middle of each foot in its link. Shape: (feet, 3)."""
     points: Array

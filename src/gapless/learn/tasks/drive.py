@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.learn.task import Episode, Ints, joint_terms
 from gapless.policy import Term
 from gapless.robots import differential_drive, find_legs
 from gapless.twin import Twin
@@ -29,7 +28,7 @@ class DriveTask:
         scale = tuple(1 / max(abs(low), abs(high)) for low, high in self.commands.values())
         return (*seen, Term("command", "command", 2, scale=scale))
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         low, high = np.array(list(self.commands.values())).T
         drawn = rng.uniform(low, high, (len(ids), 2))
         drawn[rng.random(drawn.shape) < 0.2] = 0.0
@@ -55,10 +54,10 @@ class DriveTask:
             "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
         }
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         return scene.up[:, 2] < 0.5
 
-    def success(self, scene: Scene) -> NDArray[np.bool_]:
+    def success(self, scene: Scene) -> Bools:
         """Within 15 % of the largest speed and turn rate."""
         speed, turn = self.errors(scene)
         return (np.abs(speed) < 0.15) & (np.abs(turn) < 0.15)

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.learn.task import Episode, Ints, joint_terms
 from gapless.policy import Term
 from gapless.twin import Twin
 
@@ -46,7 +45,7 @@ class ReachTask:
             Term("tip", "tip", 3, scale=4.0, provenance="estimated", unit="m", frame=self.tip),
         )
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         return self.targets[rng.integers(len(self.targets), size=len(ids))]
 
     def away(self, scene: Scene) -> Array:
@@ -67,10 +66,10 @@ class ReachTask:
             "torque": -0.2 * ((scene.torque / scene.torque_limit) ** 2).mean(axis=1),
         }
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         return np.zeros(scene.n, bool)
 
-    def success(self, scene: Scene) -> NDArray[np.bool_]:
+    def success(self, scene: Scene) -> Bools:
         return self.away(scene) < NEAR
 
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.learn.scene import Scene
-from gapless.learn.task import ODOMETRY, Episode, Ids, fallen, joint_terms
+from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, joint_terms
 from gapless.policy import Term
 from gapless.robots import legs_of
 from gapless.twin import Twin
@@ -25,7 +24,7 @@ class StandTask:
     def terms(self, twin: Twin) -> tuple[Term, ...]:
         return (*joint_terms(twin, self.history), ODOMETRY)
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         return np.zeros((len(ids), 0))
 
     def reward(self, scene: Scene) -> dict[str, Array]:
@@ -40,10 +39,10 @@ class StandTask:
             "fall": -50.0 * scene.failed,
         }
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         return fallen(scene)
 
-    def success(self, scene: Scene) -> NDArray[np.bool_]:
+    def success(self, scene: Scene) -> Bools:
         """Close to the home pose, upright within 10 degrees."""
         return (np.abs(scene.q - scene.home).mean(axis=1) < 0.2) & (scene.up[:, 2] > 0.985)
 

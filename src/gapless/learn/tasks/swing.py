@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ids, joint_terms
+from gapless.learn.task import Episode, Ints, joint_terms
 from gapless.policy import Term
 from gapless.twin import Twin
 
@@ -33,7 +32,7 @@ class SwingTask:
     def terms(self, twin: Twin) -> tuple[Term, ...]:
         return joint_terms(twin, self.history)
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         return np.zeros((len(ids), 0))
 
     def height(self, scene: Scene) -> Array:
@@ -53,10 +52,10 @@ class SwingTask:
             "overspeed": -100.0 * scene.failed,
         }
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         return np.asarray(np.abs(scene.dq).max(axis=1) > OVERSPEED)
 
-    def success(self, scene: Scene) -> NDArray[np.bool_]:
+    def success(self, scene: Scene) -> Bools:
         """At 95 % of the height, and slower than 1 rad/s."""
         return (self.height(scene) > 0.95) & (np.abs(scene.dq).max(axis=1) < 1.0)
 

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import ODOMETRY, Episode, Ids, fallen, joint_terms
+from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, joint_terms
 from gapless.policy import Reference, Term
 from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
@@ -54,7 +53,7 @@ class VelocityTask:
             *((ODOMETRY,) if self.odometry else ()),
         )
 
-    def command(self, scene: Scene, ids: Ids, rng: np.random.Generator) -> Array:
+    def command(self, scene: Scene, ids: Ints, rng: np.random.Generator) -> Array:
         low, high = np.array(list(self.commands.values())).T * scene.share
         drawn = rng.uniform(low, high, (len(ids), 3))
         # walking backwards while moving sideways or turning falls most often: draw it more often
@@ -64,7 +63,7 @@ class VelocityTask:
         drawn[rng.random(len(ids)) < self.still] = 0.0
         return drawn
 
-    def swing(self, scene: Scene) -> tuple[Array, NDArray[np.bool_]]:
+    def swing(self, scene: Scene) -> tuple[Array, Bools]:
         """How high each foot should be (0 in stance to 1 in mid-swing), and which robots step. Shapes: (n, feet), (n,)."""
         moving = scene.gait.steps(scene.command)
         return self.lifted(scene.gait.time * self.frequency) * moving[:, None], moving
@@ -104,7 +103,7 @@ class VelocityTask:
             "fall": -50.0 * scene.failed,
         }
 
-    def done(self, scene: Scene) -> NDArray[np.bool_]:
+    def done(self, scene: Scene) -> Bools:
         return fallen(scene)
 
 
