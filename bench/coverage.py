@@ -52,9 +52,9 @@ def one(seed: int, lacking: str = "") -> tuple[Fit, dict[str, float]]:
 
 
 def noticed(found: Fit) -> bool:
-    """Whether a fit says that its model does not suffice, or that it needs a structure which the model lacks."""
+    """Whether a fit says that its model leaves unexplained error, or that it needs a structure which the model lacks."""
     added = {r.name for r in found.ladder if r.added}
-    return any("does not suffice" in w for w in found.warnings) or bool(added & STRUCTURES)
+    return any("unexplained error remains" in w for w in found.warnings) or bool(added & STRUCTURES)
 
 
 def covered(found: Fit, truth: dict[str, float]) -> dict[str, bool]:

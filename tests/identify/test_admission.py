@@ -1,11 +1,11 @@
-"""The door: sound logs pass it as they are, what is damaged is cut out, and what is false is refused."""
+"""Admission: good logs pass as they are, what is damaged is cut out, and what is false is refused."""
 
 import numpy as np
 import pytest
 
 from gapless.errors import BadInput
 from gapless.identify.admission import admit
-from gapless.identify.clean import sound
+from gapless.identify.clean import usable
 from gapless.logs import Log, find, read
 from gapless.twin import Friction, Twin, as_given
 from tests.data import DATA, needs_data
@@ -64,10 +64,10 @@ def test_a_range_that_is_left_by_a_little_is_noted_and_by_much_refused(bench):
 
 def test_a_lost_command_is_the_one_before_and_a_long_hole_is_cut_out():
     lost = changed(MOTION, slice(100, 105), np.nan)
-    kept, notes = sound(a_log(q_cmd=lost), ["servo"], TOLD)
+    kept, notes = usable(a_log(q_cmd=lost), ["servo"], TOLD)
     assert notes == []
     assert (kept["q_cmd"].values[100:105] == MOTION[99]).all()
-    kept, notes = sound(a_log(q_cmd=changed(MOTION, slice(100, 200), np.nan)), ["servo"], TOLD)
+    kept, notes = usable(a_log(q_cmd=changed(MOTION, slice(100, 200), np.nan)), ["servo"], TOLD)
     assert "q_cmd is not readable" in notes[0]
     assert kept["q"].time[0] == pytest.approx(TIME[200], abs=0.021)
     assert np.isfinite(kept["q_cmd"].values).all()
@@ -81,17 +81,17 @@ def test_the_command_in_force_where_a_cut_begins_stays():
         },
         ("servo",),
     )
-    kept, _ = sound(slow, ["servo"], TOLD)
+    kept, _ = usable(slow, ["servo"], TOLD)
     assert kept["q"].time[0] == pytest.approx(3.0)
     assert kept.at("q_cmd", np.array([3.5]))[0, 0] == pytest.approx(0.3)
 
 
 def test_a_spike_is_a_missing_sample_and_fast_motion_is_none():
-    kept, _ = sound(a_log(q=changed(0.95 * MOTION, slice(300, 301), 40.0)), ["servo"], TOLD)
+    kept, _ = usable(a_log(q=changed(0.95 * MOTION, slice(300, 301), 40.0)), ["servo"], TOLD)
     assert np.isnan(kept["q"].values[300, 0])
     assert np.isfinite(kept["q"].values).sum() == 599
     shaking = a_log(q=0.3 * np.sin(2 * np.pi * 9 * TIME)[:, None])  # 9 Hz: 17 rad/s
-    assert sound(shaking, ["servo"], TOLD) == (shaking, [])
+    assert usable(shaking, ["servo"], TOLD) == (shaking, [])
 
 
 def test_clocks_that_lie_are_refused(bench):

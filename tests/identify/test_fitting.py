@@ -130,4 +130,4 @@ def test_logged_torque_settles_the_scale_that_positions_leave_free():
 
 def test_delays_of_command_and_reading_are_said_to_be_a_sum(bench):
     found, _ = bench
-    assert any("only the sum is seen" in u.meaning for u in found.undetermined)
+    assert any("only the total delay" in u.meaning for u in found.undetermined)

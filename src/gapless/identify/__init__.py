@@ -1,8 +1,8 @@
 """Identify: the parameters that close the gap, found from logs.
 
-Each joint is simulated alone along the measured trajectory (`along.py`, `joint.py`), which costs nanoseconds a step; its model
-climbs a ladder as long as held-out error falls (`ladder.py`). The full model has what couples (`coupled.py`, `surroundings.py`)
-and judges the result (`score.py`, `trust.py`, `unknown.py`). `excite.py` designs the motion to record next.
+`per_joint/` simulates each joint alone along the measured trajectory, at nanoseconds a step, and chooses its friction and motor
+model on a ladder, as long as held-out error falls. `full_model/` then fits what couples. `trust.py` judges the result and
+`uncertainty.py` says what the logs leave open. `excitation/` designs the motion to record next.
 """
 
 from gapless.identify.excitation.design import WORK, excite

@@ -1,4 +1,4 @@
-"""The door: what a log and a model must have before anything is fitted.
+"""Admission to a fit: what a log and a model must have before anything is fitted.
 
 admitted = admit(twin, logs)
 found = fit(twin, admitted.logs)                  # admitted.refused and admitted.notes say what was left out, and why
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError
-from gapless.identify.clean import WORTH, columns, sound
+from gapless.identify.clean import WORTH, columns, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
 from gapless.measure import STILL, admit_log, long_enough
 from gapless.robots import Drive, base_joint
@@ -37,7 +37,7 @@ class Admitted:
     """The logs that can be fitted to."""
 
     logs: list[Log]
-    """Their sound parts."""
+    """Their usable parts."""
     places: list[int]
     """Which they are of those that were given."""
     refused: dict[int, str]
@@ -77,14 +77,14 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
 
 
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
-    """The sound part of a log that has all that the twin's drives need, and what was left out of it."""
+    """The usable part of a log that has all that the twin's drives need, and what was left out of it."""
     commands = admit_log(twin, log)
     if "dq_cmd" in commands:
         raise BadInput(f"{commands['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     for finding in clock_findings(log):
         if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
             raise BadInput(f"{log.name}: {finding.sentence}")
-    return sound(log, twin.joints, commands)
+    return usable(log, twin.joints, commands)
 
 
 def _ranges(twin: Twin, log: Log) -> list[str]:
@@ -146,7 +146,7 @@ def _follows(twin: Twin, log: Log) -> None:
         sent, u = log[f"{kind}_cmd"].time, log[f"{kind}_cmd"].column(d.name)
         told, moved = float(np.ptp(u[_rows(sent, clock[on])])), _moved(q[on])
         if kind == "tau" and told > 0 and moved < STILL:
-            raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {told:.2g} Nm: {CHECK}")
+            raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {told:.2g} N m: {CHECK}")
         if kind == "tau" or told < TOLD:
             continue
         if moved < DEAD * told:

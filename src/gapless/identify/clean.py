@@ -1,4 +1,4 @@
-"""The sound part of a log: missing, garbled and unreadable samples left out, and said so."""
+"""The usable part of a log: missing, garbled and unreadable samples are left out, and named."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ HOLE = 0.5  # s without a readable command: longer, and nobody knows what the ro
 WORTH = 0.01  # share of samples that is worth a sentence
 
 
-def sound(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]]) -> tuple[Log, list[str]]:
+def usable(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]]) -> tuple[Log, list[str]]:
     """The longest stretch without damage, and sentences on what was left out; the same log if it has none.
 
     Args:
@@ -42,7 +42,7 @@ def sound(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]]
         there &= (clock < a) | (clock > b)
     if (there & ~gone).sum() < 2:
         why = bad[0][2] if bad else "no sample has a position of every joint (NaN)"
-        raise BadInput(f"{name}: {why}, and nothing of it is sound; record it again")
+        raise BadInput(f"{name}: {why}, and no usable stretch is left; record it again")
     first, last = clock[there & ~gone][[0, -1]]
     there = (clock >= first) & (clock <= last)
     if there.all() and not gone.any() and not bad and all(told[s] is log[s].values for s in told):

@@ -32,7 +32,7 @@ from gapless.twin import Gaussian, Twin, origin_of
 # s times degrees of freedom of all logs together; of longer ones stretches are used that are evenly spread
 SCORE_SECONDS = 3600.0  # that errors are judged by
 FIT_SECONDS = 1200.0  # that joints alone are fitted to
-LADDER_SECONDS = 600.0  # that the ladder is climbed with
+LADDER_SECONDS = 600.0  # of logs on which the ladder is tried
 FAR = 1.5  # scaled units: how far off a second start is
 
 

@@ -13,7 +13,7 @@ from gapless.twin import Gaussian, quantities
 SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
 MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
-POOR = 0.3  # of how much the joints move: a model that leaves this much does not suffice
+POOR = 0.3  # of how much the joints move: a model that leaves this much of it is not adequate
 
 
 def doubts(
@@ -25,7 +25,7 @@ def doubts(
     zeros: Mapping[int, Array],
     split: Split,
 ) -> tuple[list[str], bool]:
-    """Sentences, and whether the fit is to be trusted all the same."""
+    """What speaks against a fit, in sentences, and whether it can be trusted all the same."""
     out: list[str] = []
     fatal = _chatter(logs, traced[0].joints)
     baselines = {"the model as given": held.given, "the command": held.command, "a pure delay": held.delay}
@@ -36,7 +36,9 @@ def doubts(
     ]
     motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
     if not held.fit < POOR * motion:
-        fatal.append(f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no rung of the ladder suffices")
+        fatal.append(
+            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model tried is adequate"
+        )
     out += fatal
     ratios = np.array(
         [
@@ -49,28 +51,31 @@ def doubts(
     if (ratios > MISSING).any():
         j = int(ratios.argmax())
         out.append(
-            f"the model does not suffice: it leaves up to {ratios[j]:.0f} times the encoder's noise ({traced[0].joints[j]}); "
-            "the report shows where"
+            f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
         )
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
         places = ", ".join(f"{logs[i].name} at {since:.0f} s" for i, since in where)
         more = f" and {len(blocks) - 4} more" if len(blocks) > 4 else ""
-        out.append(f"{joint}: left out what no joint model fits (blocked, slipped or touching?): {places}{more}")
+        out.append(f"{joint}: excluded, since no joint model fits it (blocked, slipped or touching?): {places}{more}")
     sizes = np.array([np.sqrt((t.error("twin") ** 2).mean()) for t in traced])
     worse = np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []
     for i in worse:
         out.append(
             f"{traced[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
-            f"theirs {np.degrees(np.median(sizes)):.2g}"
+            f"theirs is {np.degrees(np.median(sizes)):.2g} deg"
         )
     if zeros:
         spread = np.ptp(np.stack(list(zeros.values())), axis=0)
         j = int(spread.argmax())
-        out.append(f"every log has its own encoder zero (they differ by up to {np.degrees(spread[j]):.1f} deg): home the robot")
+        out.append(
+            f"the encoder zero differs between logs by up to {np.degrees(spread[j]):.1f} deg: home the robot before recording"
+        )
     at_bound = _at_bound(belief)
     if at_bound:
-        out.append(f"at a bound, so not to be trusted: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}")
+        out.append(
+            f"do not rely on these, they ended at a bound: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}"
+        )
     return out, not fatal
 
 

@@ -122,14 +122,14 @@ def free(space: Space, covariance: Array, electric: bool, position_only: bool) -
             group += [n for n in names if n not in group]
     out = [Unknown(tuple(names), _meaning(names)) for names in groups.values()]
     if "latency.action" in space.names:
-        words = "of the delays of command and reading only the sum is seen, and it is put on the command"
+        words = "only the total delay of command and reading is observable; it is reported as latency.action"
         out.append(Unknown(("latency.action", "latency.observation"), words))
     if electric:
         all_of = tuple(n for n in space.names if n.startswith(("motor.kt", "motor.resistance", "friction.")))
         words = "kt and friction are coupled: with one known mass, more friction and a stronger motor give the same motion"
         out.append(Unknown(all_of, f"{words}; take kt from the data sheet, or log motion with a second known mass"))
     elif position_only and "inertia.payload" in space.names:
-        words = "payload, gains and friction share one free scale: on its feet a robot shows ratios of forces"
+        words = "payload, gains and friction share one free scale: a robot on its feet shows only ratios of forces"
         out.append(
             Unknown(("inertia.payload", "gains.kp"), f"{words}; weigh it (--fix inertia.payload=...), fix kp, or log torque")
         )
@@ -153,12 +153,10 @@ def elsewhere(belief: Gaussian, rivals: Sequence[tuple[tuple[str, ...], Array, A
                 off[name] = (low, high)
     out = []
     for quantity in dict.fromkeys(n.partition("/")[0] for n in off):
-        own = tuple(n for n in off if n.partition("/")[0] == quantity)
-        low, high = off[own[0]]
-        more = f", and {len(own) - 1} more like it" if len(own) > 1 else ""
-        out.append(
-            Unknown(own, f"another start fits as well with another value: {own[0]} may be {low:.3g} or {high:.3g}{more}")
-        )
+        alike = tuple(n for n in off if n.partition("/")[0] == quantity)
+        low, high = off[alike[0]]
+        more = f", and {len(alike) - 1} more like it" if len(alike) > 1 else ""
+        out.append(Unknown(alike, f"another starting point fits equally well: {alike[0]} may be {low:.3g} or {high:.3g}{more}"))
     return out
 
 
@@ -166,11 +164,13 @@ def _meaning(names: Sequence[str]) -> str:
     kinds = sorted({n.partition("/")[0] for n in names})
     places = sorted({n.partition("/")[2] for n in names} - {""})
     where = f" of {places[0]}" if len(places) == 1 else f" of each of {len(places)} joints" if places else ""
-    said = ", ".join(q.partition(".")[2] for q in kinds) + where
+    subject = ", ".join(q.partition(".")[2] for q in kinds) + where
     if len(kinds) == 1:
-        return f"{said}: the logs do not say; {quantities.of(kinds[0]).shows or 'no motion in them depends on it'}"
+        return f"{subject}: the logs do not tell; {quantities.of(kinds[0]).shows or 'no motion in them depends on it'}"
     if kinds == ["friction.viscous", "gains.kd"]:
-        return f"{said}: only their sum is seen; fix one of them"
+        return f"{subject}: only their sum is observable; fix one of them"
     if len([q for q in kinds if q.startswith(("gains", "friction", "armature"))]) >= 3 and "gains.kp" in kinds:
-        return f"{said} share one free scale: fix kp, add a known mass, or log torque"
-    return f"{said}: only a combination of them is seen; fix one of them, or excite them apart (gapless excite)"
+        return f"{subject} share one free scale: fix kp, add a known mass, or log torque"
+    return (
+        f"{subject}: only a combination is observable; fix one of them, or record a motion that separates them (gapless excite)"
+    )

@@ -123,10 +123,10 @@ def _plan(
 ) -> list[Step]:
     """Which rungs to try. before: held-out squared errors of joints alone in the full model, (blocks, joints)."""
     twin, plan = state.twin, list[Step]()
-    sound = before.copy()
+    usable = before.copy()
     for joint, blocks in left_out.items():
-        sound[blocks, twin.joints.index(joint)] = np.nan
-    in_full = float(np.sqrt(np.nanmean(sound, axis=0)).mean())
+        usable[blocks, twin.joints.index(joint)] = np.nan
+    in_full = float(np.sqrt(np.nanmean(usable, axis=0)).mean())
     alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
     if not twin.all_servos:
         plan = [ZEROS]

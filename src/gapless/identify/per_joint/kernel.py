@@ -124,9 +124,9 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
     )
 
 
-def without(data: Data, sound: Bools) -> Data:
-    """The same samples less the blocks that are not `sound`: nothing is compared there, and what follows starts anew."""
-    good = sound[data.block]
+def without(data: Data, usable: Bools) -> Data:
+    """The same samples without the blocks that are not `usable`: nothing is compared there, and what follows starts anew."""
+    good = usable[data.block]
     again = np.flatnonzero(good[1:] & ~good[:-1]) + 1
     return replace(data, valid=data.valid & good, starts=np.unique(np.concatenate([data.starts, again])))
 

@@ -1,4 +1,4 @@
-"""Inspection at the door: what is wrong with a log, in plain words, before anything is fitted to it.
+"""Inspection: what is wrong with a log, in plain words, before anything is fitted to it.
 
 inspection = inspect(log)               # or inspect(log, load_robot("arm.xml").ranges) to compare with a model
 print(inspection)
