@@ -20,41 +20,18 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
-    from gapless.errors import BadInput
-    from gapless.explain import Diagnosis, diagnose
-    from gapless.identify import Fit, excite, fit
-    from gapless.learn import enter, plan_run, train
-    from gapless.logs import Log, inspect, read, write
-    from gapless.policy import load_policy
-    from gapless.results import load
-    from gapless.robots import load_robot
-    from gapless.twin import Twin, as_given, load_belief
-    from gapless.worlds import Worlds, replay_logs
+    from gapless.errors import BadInput as BadInput
+    from gapless.explain import Diagnosis as Diagnosis, diagnose as diagnose
+    from gapless.identify import Fit as Fit, excite as excite, fit as fit
+    from gapless.learn import enter as enter, plan_run as plan_run, train as train
+    from gapless.logs import Log as Log, inspect as inspect, read as read, write as write
+    from gapless.policy import load_policy as load_policy
+    from gapless.results import load as load
+    from gapless.robots import load_robot as load_robot
+    from gapless.twin import Twin as Twin, as_given as as_given, load_belief as load_belief
+    from gapless.worlds import Worlds as Worlds, replay_logs as replay_logs
 
 __version__ = "0.1.0"
-__all__ = [
-    "BadInput",
-    "Diagnosis",
-    "Fit",
-    "Log",
-    "Twin",
-    "Worlds",
-    "as_given",
-    "diagnose",
-    "enter",
-    "excite",
-    "fit",
-    "inspect",
-    "load",
-    "load_belief",
-    "load_policy",
-    "load_robot",
-    "plan_run",
-    "read",
-    "replay_logs",
-    "train",
-    "write",
-]
 _HOMES = {
     "errors": ("BadInput",),
     "explain": ("Diagnosis", "diagnose"),
@@ -67,6 +44,7 @@ _HOMES = {
     "twin": ("Twin", "as_given", "load_belief"),
     "worlds": ("Worlds", "replay_logs"),
 }
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:
