@@ -37,7 +37,7 @@ def doubts(
     motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
     if not held.fit < POOR * motion:
         fatal.append(
-            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model tried is adequate"
+            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model is adequate"
         )
     out += fatal
     ratios = np.array(
