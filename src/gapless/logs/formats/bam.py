@@ -1,7 +1,6 @@
 """BAM's JSON: one servo on a bench, a list of entries with position, speed, load, goal, and constants beside it."""
 
 import json
-import re
 from array import array
 from math import nan
 from pathlib import Path
@@ -26,10 +25,6 @@ COLUMNS = {
     "current": "current",
     "pwm": "duty",
 }
-MAX_ENTRY = 1 << 16
-"""Characters of one entry or constant; a real entry has about 200."""
-DECODER = json.JSONDecoder()
-BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def can_read(path: Path) -> bool:
@@ -58,66 +53,34 @@ def read(path: Path, mapping: Mapping) -> Log:
 
 
 def _parsed(path: Path, text: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Constants, and the fields of all entries, (n,) each. Entry by entry, since JSON takes many times its size in memory."""
-    constants: dict[str, Any] = {}
+    """Constants, and the fields of all entries, (n,) each; an entry is taken apart as soon as it is parsed, to save memory."""
     fields: dict[str, array] = {}
-    place = _after(path, text, 0, "{")
-    while text[place : place + 1] != "}":
-        key, place = _value(path, text, place)
-        place = _after(path, text, place, ":")
-        if key == "entries":
-            place = _entries(path, text, place, fields)
-        else:
-            value, place = _value(path, text, place)
-            if isinstance(value, int | float | str):
-                constants[str(key)] = value
-        place = _next(path, text, place, "}")
-    return constants, {key: np.frombuffer(values) for key, values in fields.items()}
+    count = 0
 
-
-def _entries(path: Path, text: str, place: int, fields: dict[str, array]) -> int:
-    """Read the list of entries; returns the place behind it."""
-    place, number = _after(path, text, place, "["), 0
-    while text[place : place + 1] != "]":
-        end = text.find("}", place, place + MAX_ENTRY) + 1
-        try:
-            entry = json.loads(text[place:end])
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"{path}: entry {number}, character {place}: not JSON ({error})") from None
-        if number == 0:
+    def take(entry: dict[str, Any]) -> dict[str, Any] | None:
+        nonlocal count
+        if "entries" in entry:  # the log itself, which ends last
+            return entry
+        if count == 0:
             fields.update({key: array("d") for key in ("timestamp", *COLUMNS) if key in entry})
         for key, values in fields.items():
-            value = entry.get(key) if isinstance(entry, dict) else "?"
+            value = entry.get(key)
             if value is not None and not isinstance(value, int | float):
-                raise BadInput(f"{path}: entry {number}: {key} is {str(value)[:40]!r}, not a number")
+                raise BadInput(f"{path}: entry {count}: {key} is {str(value)[:40]!r}, not a number")
             try:
                 values.append(nan if value is None else value)
             except OverflowError:
-                raise BadInput(f"{path}: entry {number}: {key} is too large a number") from None
-        place, number = _next(path, text, end, "]"), number + 1
-    return place + 1
+                raise BadInput(f"{path}: entry {count}: {key} is too large a number") from None
+        count += 1
+        return None
 
-
-def _value(path: Path, text: str, place: int) -> tuple[Any, int]:
-    """A text or a number, and the place behind it."""
     try:
-        if text[place : place + 1] in "[{":
-            raise ValueError("a list or table where text or a number was expected")
-        value, length = DECODER.raw_decode(text[place : place + MAX_ENTRY])
+        log = json.loads(text, object_hook=take)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: character {place}: not JSON of BAM ({error})") from None
-    return value, place + length
-
-
-def _after(path: Path, text: str, place: int, mark: str) -> int:
-    """The place behind a mark that must come next."""
-    place = BLANK.match(text, place).end()  # type: ignore[union-attr]
-    if text[place : place + 1] != mark:
-        raise BadInput(f"{path}: character {place}: {mark!r} was expected, not {text[place : place + 10]!r}")
-    return BLANK.match(text, place + 1).end()  # type: ignore[union-attr]
-
-
-def _next(path: Path, text: str, place: int, end: str) -> int:
-    """The place of the next member, or of the mark that ends the list."""
-    place = BLANK.match(text, place).end()  # type: ignore[union-attr]
-    return place if text[place : place + 1] == end else _after(path, text, place, ",")
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path}: not JSON after {count} entries ({disk.reason(error)})") from None
+    if not isinstance(log, dict) or not isinstance(log["entries"], list) or len(log["entries"]) != count:
+        raise BadInput(f"{path}: a BAM log has constants and a list of entries, each a table of numbers")
+    constants = {key: value for key, value in log.items() if isinstance(value, int | float | str)}
+    return constants, {key: np.frombuffer(values) for key, values in fields.items()}
