@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.gap import HORIZONS, measure
+from gapless.gap.by_horizon import HORIZONS, measure
 from gapless.logs import Log, Signal, read
 from gapless.twin import Friction, Twin, as_given
 from gapless.worlds import Replayer, StandInSpec as Spec
