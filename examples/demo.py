@@ -35,7 +35,6 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "robot.toml").write_text(ROBOT)
     spec = load_standin(OUT / "robot.toml")
-    robot = StandIn(spec)
     with console.status("recording 3 logs of 20 s"):
         logs = [recorded(spec, seed) for seed in range(3)]
     twin = gapless.as_given("quadruped", in_air=True)
@@ -53,7 +52,7 @@ def main() -> None:
     saved = gapless.Twin.load(OUT / "fit/twin.xml")
     before, after = (np.degrees(np.mean(list(gapless.replay_logs(t, logs[2:]).rmse["q"].values()))) for t in (twin, saved))
     console.print(f"free run: [b]{before:.3f} deg[/b] with the model as given, [b]{after:.3f} deg[/b] with the twin")
-    console.print(revealed(robot, fit))
+    console.print(revealed(StandIn(spec), fit))
     console.print(f"{time.perf_counter() - started:.0f} s in all. Open {OUT}/gap/report.html and {OUT}/fit/report.html")
 
 
