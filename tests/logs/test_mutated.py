@@ -173,9 +173,9 @@ def attempt(path):
     except BadInput as error: return str(error)
 files, warm = (text.split("|") for text in sys.argv[1:])
 for path in warm: attempt(path)
-for path in files:  # each in a child of its own, whose peak starts at what it holds
+before = peak()  # with all that reading loads and frees again
+for path in files:  # each in a child of its own, so that none hides behind the peak of another
     if not os.fork():
-        before = peak()
         said = attempt(path)
         print(peak() - before, said, flush=True)
         os._exit(0)
