@@ -16,7 +16,7 @@ SIZE = 0.02  # of the torque limit: a ripple met in practice
 FEWEST = 2.0  # periods that a joint must pass through before errors that repeat are taken for ripple
 MOST = 200.0  # periods per turn that are looked for
 SHARE = 0.2  # of a joint's error that ripple must explain in the half of the motion from which it was not found
-SAMPLES = 2000  # that are looked at
+SAMPLES = 1000  # that are looked at
 
 RUNG = "+ torque ripple"
 SINE, COSINE = (
@@ -100,17 +100,25 @@ def _periods(q: Array, dq: Array, error: Array) -> float:
     way = np.tanh(dq / (0.1 * np.abs(dq).max() + 1e-9))
     plain = np.column_stack([np.ones_like(q), q, q**2, dq, way])  # what gains, friction and delay make of an error
     half = np.arange(len(q)) * 16 // len(q) % 2 == 0
+    basis = np.linalg.qr(plain[half])[0]
+    left = error[half] - basis @ (basis.T @ error[half])
 
-    def share(n: float, fit: Array, judge: Array) -> float:
-        """Of the error beyond what is plain that ripple explains; it lags behind the angle, so its phase depends on speed."""
-        wave = np.column_stack([np.sin(n * q), np.cos(n * q)])
-        both = np.column_stack([plain, wave, wave * way[:, None], wave * dq[:, None]])
-        left = [error - x @ np.linalg.lstsq(x[fit], error[fit], rcond=None)[0] for x in (plain, both)]
-        before, after = (float((e[judge] ** 2).sum()) for e in left)
-        return 1 - after / before if before > 0 else 0.0
+    def waves(n: float) -> Array:
+        """What ripple makes of an error: it lags behind the angle, so its phase depends on speed."""
+        sine, cosine = np.sin(n * q), np.cos(n * q)
+        return np.column_stack([wave * by for by in (1.0, way, dq) for wave in (sine, cosine)])
+
+    def explained(n: float) -> float:
+        wave = waves(n)[half]
+        wave -= basis @ (basis.T @ wave)
+        along = wave.T @ left
+        return float(along @ np.linalg.solve(wave.T @ wave + 1e-9 * np.eye(6), along))
 
     step = 0.5 * np.pi / np.ptp(q)
-    tried = np.arange(2 * np.pi * FEWEST / np.ptp(q), MOST, step)
-    best = max(tried, key=lambda n: share(n, half, half))
-    best = max(best + step * np.linspace(-1, 1, 21), key=lambda n: share(n, half, half))
-    return float(best) if share(best, half, ~half) > SHARE else 0.0
+    best = max(np.arange(2 * np.pi * FEWEST / np.ptp(q), MOST, step), key=explained)
+    best = max(best + step * np.linspace(-1, 1, 21), key=explained)
+    without, within = (
+        float(((error - x @ np.linalg.lstsq(x[half], error[half], rcond=None)[0])[~half] ** 2).sum())
+        for x in (plain, np.column_stack([plain, waves(best)]))
+    )
+    return float(best) if within < (1 - SHARE) * without else 0.0
