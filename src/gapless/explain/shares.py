@@ -31,7 +31,7 @@ class Shares:
 
 
 def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Generator) -> Shares:
-    """Hypothesis either half of the blocks, and switch its values on and off on the other. noise: by joint [rad]."""
+    """Fit either half of the blocks, and switch the fitted values on and off on the other. noise: by joint [rad]."""
     data = contest.arenas[contest.arena(fit.causes) or ""]
     block, joints = data.block, len(data.twin.joints)
     first = data.split.first[block]
