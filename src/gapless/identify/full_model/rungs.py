@@ -103,7 +103,9 @@ def together(
     table = surroundings.suspected(state.twin, traced, left_out, len(full.split))
     rungs: list[Rung] = []
     steps = _plan(state, before, top, left_out, full, evolve, table is not None)
-    for step in [*steps, *_mechanisms(state.twin, traced)]:
+    affordable = _affordable(state, full, CHEAP_STEPS)  # a structure that the model lacks is tried where that takes little time
+    steps += [step for step in _mechanisms(state.twin, traced) if step.mechanism is None or affordable]
+    for step in steps:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
         trial = _touching(state, table, full) if step is TABLE and table is not None else _extended(state, step, full)
         shown = full.predicted(trial)
