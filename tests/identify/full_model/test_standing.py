@@ -10,6 +10,8 @@ from gapless.measure import windows
 from gapless.twin import Friction, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
+pytestmark = pytest.mark.xdist_group("standing")  # one worker makes the fixtures, once
+
 SECRETS: dict[str, float | str] = {"gains.kp/*": "x0.75", "friction.coulomb/*": "x2.5", "latency.action": 0.012}
 
 

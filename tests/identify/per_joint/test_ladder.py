@@ -9,6 +9,8 @@ from gapless.identify.per_joint.ladder import OWN, RUNGS
 from gapless.twin import Friction, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 
+pytestmark = pytest.mark.xdist_group("ladder")  # one worker makes the fixtures, once
+
 
 @pytest.mark.parametrize(
     ("rung", "add", "name", "truth"),
