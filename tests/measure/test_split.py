@@ -56,3 +56,11 @@ def test_places_are_evenly_spread():
     assert evenly(3, 5) == [0, 1, 2]
     assert evenly(11, 3) == [0, 5, 10]
     assert evenly(11, 1) == [5]
+
+
+def test_what_is_held_out_comes_from_the_fit_that_has_not_seen_it():
+    split = split_logs([a_log(8.0)], ["j"])
+    assert split.first.tolist() == [True, False, True, False]
+    by_first, by_second = np.full((4, 2), 1.0), np.full((4, 2), 2.0)
+    assert split.held_out(np.array([0, 0, 1, 3]), by_first, by_second)[:, 0].tolist() == [2.0, 2.0, 1.0, 1.0]
+    assert split.held_out(np.arange(4), by_first[:, 0], by_second[:, 0]).tolist() == [2.0, 1.0, 2.0, 1.0]

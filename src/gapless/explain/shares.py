@@ -42,10 +42,10 @@ def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Gener
         start = Hypothesis(fit.causes, fit.x, fit.residual * mask)
         own = stepped(half, [start])[0] if fit.causes else tolerances(half, start, 1)
         games.append(_squares(contest, own)[:, :, :joints].mean(axis=2))
-    held_out = np.where(first, games[1], games[0])  # (subsets, samples): judged by the fit that did not see them
+    judged = data.split.held_out(block, *(game.T for game in games)).T  # (subsets, samples)
     count = np.bincount(block)
     used = np.flatnonzero(count)
-    by_block = np.stack([np.bincount(block, weights=s)[used] for s in held_out])
+    by_block = np.stack([np.bincount(block, weights=s)[used] for s in judged])
     weight = count[used].astype(float)
     quiet = float((noise[:joints] ** 2).mean())
 

@@ -165,7 +165,7 @@ def _joints_alone(
         return [problem(twin, d.name, data, known, wide) for d, data in zip(twin.drives, gathered, strict=True)]
 
     few = split.spread(fitted, LADDER_SECONDS / twin.model.nv)
-    top = climb(problems(few), alike(twin, known), split.first, full.tick, full.remember)
+    top = climb(problems(few), alike(twin, known), split, full.tick, full.remember)
     full.tick("fitting all joints alone")
     twin = twin.plus(*(m for m, added in more if {p.quantity for p in added} & set(top.chosen)))
     return _alone(twin, problems(fitted), top, split.first, known), top

@@ -53,7 +53,7 @@ class Scorer:
             offsets = [twin.space.names.index(f"offset.encoder/{j}") for j in twin.joints]
             vectors[:, 1:, offsets] += np.array([zeros.get(i, np.zeros(len(twin.joints))) for i in data.logs])[:, None]
         given, fitted, *by_half = data.measured("q") + data.errors(twin.space.clip(vectors))
-        heldout = np.where(self.split.first[data.block, None], by_half[1], by_half[0])
+        heldout = self.split.held_out(data.block, *by_half)
         return traces(data, given, fitted, heldout, self._load(data), self._delays)
 
     @cached_property

@@ -57,6 +57,13 @@ class Split:
         number = self.begin[log] + ((np.asarray(since) + 1e-9) / BLOCK).astype(np.int64)
         return np.clip(number, self.begin[log], self.begin[log + 1] - 1)
 
+    def held_out(self, block: Ints, by_first: Array, by_second: Array) -> Array:
+        """What fits to the first and to the second half say of blocks or samples: of each, what the fit that lacks it says.
+
+        block: the number of each one's block. Shape: (n,); of the others and of what is returned: (n, ...).
+        """
+        return np.where(self.first[block].reshape(-1, *[1] * (by_first.ndim - 1)), by_second, by_first)
+
     def place(self, block: int) -> tuple[int, float]:
         """The log of a block, and when it begins there [s]."""
         log = int(np.searchsorted(self.begin, block, side="right")) - 1

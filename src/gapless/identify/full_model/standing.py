@@ -108,7 +108,7 @@ def _remembered(full: Full, key: str, objective: coupled.Objective, iterations: 
 def _heldout(data: Windows, halves: Array) -> Array:
     """Mean squared error of each window and column, by the fit to the half that lacks it. Shape: (windows, columns)."""
     by_half = [mean_by(data.window, error**2, data.count) for error in data.errors(halves)]
-    return np.where(data.split.first[data.window_blocks, None], by_half[1], by_half[0])
+    return data.split.held_out(data.window_blocks, *by_half)
 
 
 def _positions(square: Array, twin: Twin) -> float:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gapless.arrays import Array, Bools
+from gapless.arrays import Array
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, without
 from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
-from gapless.measure import outlying
+from gapless.measure import Split, outlying
 from gapless.robots import is_dc_motor, is_position_servo
 from gapless.twin import Mechanism, Motion, Parameter, Twin, quantities
 
@@ -69,8 +69,7 @@ class Climb:
     """Scaled vectors to go on from, by team, over its problems' space."""
     errors: list[Array]
     """Held-out squared error by joint and block."""
-    kept: Bools
-    """Blocks of the first half. Shape: (blocks,)."""
+    split: Split
     tick: Tick
     remember: Remember
     rungs: list[Rung]
@@ -86,14 +85,14 @@ class Climb:
 
         key: under which they are remembered, with the quantities and joints.
         """
-        where, errors, kept = [], list(self.errors), self.kept
+        where, errors, split, blocks = [], list(self.errors), self.split, np.arange(len(self.split))
         for team, start in zip(teams, begin, strict=True):
             members = [self.problems[i] for i in team]
 
             def fitted(members: Team = members, start: list[Array] = start) -> dict[str, Any]:
-                full = solve(members, names, np.ones_like(kept), start).x
-                first, second = (solve(members, names, half, [full]).x for half in (kept, ~kept))
-                out = [np.where(kept, errors_at(p, second, names), errors_at(p, first, names)).tolist() for p in members]
+                full = solve(members, names, np.ones_like(split.first), start).x
+                halves = [solve(members, names, half, [full]).x for half in (split.first, ~split.first)]
+                out = [split.held_out(blocks, *(errors_at(p, x, names) for x in halves)).tolist() for p in members]
                 return {"x": full.tolist(), "errors": out}
 
             done = self.remember(f"{key} {','.join(names)} of {','.join(p.joint for p in members)}", fitted)
@@ -108,17 +107,17 @@ class Climb:
 
 
 def climb(
-    problems: Sequence[Problem], teams: Sequence[list[int]], kept: Bools, tick: Tick = quiet, remember: Remember = forget
+    problems: Sequence[Problem], teams: Sequence[list[int]], split: Split, tick: Tick = quiet, remember: Remember = forget
 ) -> Climb:
     """Drive and plain friction first, of each actuator type; then each joint's own where that helps; then the best rung first.
 
     A rung is added if it lowers held-out error truly: by more than its standard error, and by 5 %. Two halves of the logs are
-    each predicted by a fit to the other. Ctrl-C keeps what was found so far. kept: blocks of the first half.
+    each predicted by a fit to the other. Ctrl-C keeps what was found so far.
     """
     problems, teams = list(problems), list(teams)
     before = [p.errors(p.base) for p in problems]
     begin = [starts([problems[i] for i in t]) for t in teams]
-    now = Climb(problems, teams, begin, before, kept, tick, remember, [Rung("as given", _rms(before), 0.0, 0.0, True)])
+    now = Climb(problems, teams, begin, before, split, tick, remember, [Rung("as given", _rms(before), 0.0, 0.0, True)])
     waiting = [r for r in RUNGS if any(p.free(r[1]) for p in problems)]
     try:
         for first in (DRIVE, PLAIN, None, PLAIN):  # None: each joint its own, after which friction may show that it is needed
