@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
 from gapless.robots import imu_of
 from gapless.twin import Twin
@@ -200,5 +201,4 @@ def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
     if np.any(np.diff(clock) <= 0) or not np.isfinite(rows).all():
         raise BadInput(f"{file}: time must rise and every number be finite")
     t = t[t <= clock[-1] - clock[0] + twin.control_dt]
-    held = np.maximum(np.searchsorted(clock - clock[0], t + 1e-9, side="right") - 1, 0)
-    return rows[held][:, [header.index(j) for j in twin.joints]]
+    return rows[rows_in_force(clock - clock[0], t + 1e-9)][:, [header.index(j) for j in twin.joints]]
