@@ -66,7 +66,7 @@ def mean_in_force(sent: Array, values: Array, newest: int, start: float, step: f
 @numba.njit(cache=True)
 def received(sent: Array, values: Array, start: float, step: float, out: Array) -> None:
     """The mean in force over each of some steps, written to `out` (steps,); see `mean_in_force`."""
-    newest = max(np.searchsorted(sent, start, side="right") - 1, 0)
+    newest = max(int(np.searchsorted(sent, start, side="right")) - 1, 0)
     for i in range(len(out)):
         newest = newest_by(sent, start + i * step, newest)
         out[i] = mean_in_force(sent, values, newest, start + i * step, step)

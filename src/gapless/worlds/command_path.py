@@ -17,7 +17,9 @@ from gapless.twin import Twin
 @numba.vectorize(["float64(float64, float64)"], cache=True)
 def rounded(value: float, quantum: float) -> float:
     """A value to the nearest multiple of a quantum; as it is where that is 0."""
-    return np.rint(value / quantum) * quantum if quantum > 0.0 else value
+    step = quantum if quantum > 0.0 else 1.0  # vectorised code takes both branches, and would warn of a division by zero
+    steps = np.rint(value / step)
+    return steps * step if quantum > 0.0 else value
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,4 @@ class Sampler:
     def take(self, stretch: Stretch) -> None:
         """Read what falls into a stretch."""
         before, record = stretch.before[self.field], stretch.record[self.field]
-        states_at(
-            before, record, self._columns, self._times, self._window, self._age, stretch.first, self._taken, self.values
-        )
+        states_at(before, record, self._columns, self._times, self._window, self._age, stretch.first, self._taken, self.values)
