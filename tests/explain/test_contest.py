@@ -5,7 +5,7 @@ import pytest
 
 from gapless.explain.calibrate import contest_of
 from gapless.explain.compete import compete, step, tolerances
-from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.contest import Contest
 from gapless.explain.physics import noise_of, observed
 from gapless.twin import Twin
 from gapless.worlds import StandInSpec as Spec
@@ -18,11 +18,6 @@ def contest() -> Contest:
     return contest_of(data, noise_of(data), np.random.default_rng(0), {})[0]
 
 
-def nominal(contest: Contest) -> Hypothesis:
-    x = np.zeros(len(contest.variables))
-    return Hypothesis((), x, contest.errors([("", x)])[0])
-
-
 def test_nominal_is_within_every_tolerance_and_within_reach(contest):
     low, high = contest.box
     assert (low <= 0).all() and (high >= 0).all()
@@ -32,7 +27,7 @@ def test_nominal_is_within_every_tolerance_and_within_reach(contest):
 
 def test_scaled_zeros_are_the_nominal_values(contest):
     twin = contest.arenas[""].twin
-    np.testing.assert_allclose(contest.values(np.zeros((1, len(contest.variables))), twin)[0], twin.space.nominal)
+    np.testing.assert_allclose(contest.values(np.zeros((1, len(contest.space))))[0], twin.space.nominal)
 
 
 def test_outliers_are_drawn_in(contest):
@@ -40,12 +35,12 @@ def test_outliers_are_drawn_in(contest):
     errors[0, 0] = 1e3 * contest.floor
     plain = contest.drawn_in(errors)
     assert plain.max() == pytest.approx(1e3)
-    bounded = Contest(contest.arenas, contest.variables, contest.floor, contest.slopes, outlier=5.0).drawn_in(errors)
+    bounded = Contest(contest.arenas, contest.space, contest.floor, contest.slopes, outlier=5.0).drawn_in(errors)
     assert bounded.max() == pytest.approx(5.0, rel=1e-3)
 
 
 def test_tolerances_stay_in_their_box_and_never_make_it_worse(contest):
-    start = nominal(contest)
+    start = contest.nominal
     better = tolerances(contest, start)
     low, high = contest.box
     assert better.left <= start.left
@@ -54,7 +49,7 @@ def test_tolerances_stay_in_their_box_and_never_make_it_worse(contest):
 
 
 def test_the_true_cause_wins_and_an_unused_number_costs_nothing(contest):
-    base = tolerances(contest, nominal(contest))
+    base = tolerances(contest, contest.nominal)
     ranked = compete(contest, base, ["gains.kp", "latency.action", "armature.inertia"])
     assert ranked[0].causes == ("gains.kp",)
     assert ranked[0].left < 0.2 * base.left

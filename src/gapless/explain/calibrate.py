@@ -6,33 +6,32 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.explain.compete import OUTLIER, linearised, step
-from gapless.explain.contest import Contest, Hypothesis, variables
+from gapless.explain.contest import Contest, Hypothesis
 from gapless.explain.physics import errors_of, halved
 from gapless.measure import Windows
+from gapless.twin import Parameter, Space, quantities
 
 TWINS = (4, 8)  # for robots of many joints, and of one
 
 
 def contest_of(data: Windows, noise: Array, rng: np.random.Generator, arenas: dict[str, Windows]) -> tuple[Contest, Array]:
     """Slopes at the nominal model and the floor; also the statistic `Hypothesis.left` of twins within their tolerances."""
-    free = list(variables(data.twin))
-    known = {v.name for v in free}
-    free += [p for a in arenas.values() for p in variables(a.twin) if p.name not in known]
+    free: dict[str, Parameter] = {}
+    for p in (p for windows in (data, *arenas.values()) for p in windows.twin.space.parameters):
+        if quantities.of(p.name).predicted:
+            free.setdefault(p.name, p)
     columns = len(noise)
-    contest = Contest({"": data, **arenas}, tuple(free), noise, np.zeros((0, len(free))))
-    nominal = Hypothesis((), np.zeros(len(free)), contest.errors([("", np.zeros(len(free)))])[0])
+    contest = Contest({"": data, **arenas}, Space(tuple(free.values())), noise, np.zeros((0, len(free))))
     everything = np.ones((len(free), columns), dtype=bool) if data.twin.floating else contest.coupled
-    contest, nominal = linearised(contest, nominal, everything)
+    contest = linearised(contest, contest.nominal, everything)
     low, high = contest.box
     drawn = rng.uniform(low, high, (TWINS[columns == 1], len(free)))
-    half = halved(data)
-    made = errors_of(half, contest.values(drawn, half.twin))
+    made = errors_of(halved(data), contest.values(drawn))
     made += noise * rng.standard_normal(made.shape)
     left = np.array([_left(contest, twin) for twin in made])
     higher = np.sqrt(left.mean(axis=0))
-    return replace(
-        contest, floor=noise * higher, slopes=contest.slopes / np.tile(higher, len(nominal.residual) // columns)[:, None]
-    ), (left / higher**2).mean(axis=1)
+    slopes = (contest.slopes.reshape(-1, columns, len(free)) / higher[:, None]).reshape(-1, len(free))
+    return replace(contest, floor=noise * higher, slopes=slopes), (left / higher**2).mean(axis=1)
 
 
 def _left(contest: Contest, twin: Array) -> Array:
@@ -43,10 +42,10 @@ def _left(contest: Contest, twin: Array) -> Array:
     data = contest.arenas[""]
 
     def against(x: Array) -> Hypothesis:
-        errors = errors_of(data, contest.values(x[None], data.twin)) - twin
+        errors = errors_of(data, contest.values(x[None])) - twin
         return Hypothesis((), x, contest.drawn_in(errors)[0])
 
-    fit = against(np.zeros(len(contest.variables)))
+    fit = against(np.zeros(len(contest.space)))
     for _ in range(2):
         trial = against(fit.x + step(contest, fit, None, 0.0))
         if trial.left >= fit.left:

@@ -1,7 +1,7 @@
 """Explain: which causes make the gap between a twin and a robot, how much each, what is left, and what to do next.
 
-found = explain(Twin.load("quadruped", in_air=True), [read("motion.mcap")])
-found.mechanisms[0].name, found.mechanisms[0].share
+explanation = explain(Twin.load("quadruped", in_air=True), [read("motion.mcap")])
+explanation.mechanisms[0].name, explanation.mechanisms[0].share
 """
 
 import time
@@ -13,7 +13,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.explain import advice
 from gapless.explain.calibrate import contest_of
-from gapless.explain.compete import absorbed, compete, moved, refined, relinearised, settled, tolerances
+from gapless.explain.compete import absorbed, compete, refined, relinearised, settled, tolerances
 from gapless.explain.contest import Contest, Hypothesis
 from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.remainder import Remainder, located
@@ -107,14 +107,10 @@ class Explanation:
         return 1.0 - self.remainder.share
 
 
-def quiet(_: str) -> None:
-    """Say nothing."""
-
-
 def explain(
     twin: Twin,
     logs: Sequence[Log],
-    tick: Callable[[str], object] = quiet,
+    tick: Callable[[str], object] = lambda text: None,
     task: Mapping[str, float] | None = None,
 ) -> Explanation:
     """Name the causes of the gap between a twin and the robot that gave the logs.
@@ -133,8 +129,7 @@ def explain(
     tick("what is left of twins within their tolerances")
     contest, spread = contest_of(given, noise, rng, _arenas(given))
     enough = NOTHING * max(float(spread.max()), 1.0)
-    nominal = Hypothesis((), np.zeros(len(contest.variables)), contest.errors([("", np.zeros(len(contest.variables)))])[0])
-    contest, begun = absorbed(contest, nominal, enough)
+    contest, begun = absorbed(contest, contest.nominal, enough)
     contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
     much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
     if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > much:
@@ -142,7 +137,7 @@ def explain(
         tick("other pairs of causes")
         for first in singles[1:OTHERS]:
             again = _climbed(*settled(contest, first), enough, tick, 2)
-            if again[0].evidence(again[1]) < again[0].evidence(moved(again[0], [(fit, fit.x)])[0]):
+            if again[0].evidence(again[1]) < again[0].evidence(again[0].again(fit)):
                 contest, fit, groups = again[:3]
             if contest.usual(fit).mean() <= UNEXPLAINED:
                 break
@@ -155,12 +150,16 @@ def explain(
     return _explanation(contest, fit, shared, groups, verdict, rivals, task or {}, started)
 
 
+def _errors(contest: Contest, fit: Hypothesis) -> Array:
+    """Errors of the model as given, and with the values of a fit [rad]. Shape: (2, samples, columns)."""
+    arena = contest.arena(fit.causes)
+    return errors_of(contest.arenas[arena], contest.values(np.stack([np.zeros_like(fit.x), fit.x]), arena))
+
+
 def _still(contest: Contest, fit: Hypothesis) -> float:
     """Share of the squared error that is still there, noise and all."""
-    data = contest.arenas[contest.arena(fit.causes) or ""]
-    vectors = np.stack([data.twin.space.nominal, contest.values(fit.x[None], data.twin)[0]])
-    before, after = errors_of(data, vectors)
-    return float((after**2).sum() / (before**2).sum())
+    before, after = (_errors(contest, fit) ** 2).sum(axis=(1, 2))
+    return float(after / before)
 
 
 def _climbed(
@@ -171,13 +170,13 @@ def _climbed(
     rivals: list[Hypothesis] = []
     while len(fit.causes) < most:
         tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
-        there, found = _another(contest, fit, enough)
-        if not found:
+        contest, ranked = _another(contest, fit, enough)
+        if not ranked:
             break
-        rivals = rivals or found
-        fit = found[0]
-        groups[fit.causes[-1]] = tuple(f.causes[-1] for f in found[1:] if f.left < (1 + ALIKE) * fit.left)
-        contest, fit = settled(there, fit) if there.loose == 1.0 else relinearised(replace(there, loose=1.0), fit)
+        rivals = rivals or ranked
+        fit = ranked[0]
+        groups[fit.causes[-1]] = tuple(f.causes[-1] for f in ranked[1:] if f.left < (1 + ALIKE) * fit.left)
+        contest, fit = settled(contest, fit) if contest.loose == 1.0 else relinearised(replace(contest, loose=1.0), fit)
     return contest, fit, groups, rivals
 
 
@@ -188,22 +187,21 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
     shows, as a torque limit does, must explain most of them.
     """
     if fit.left > enough:
-        there, found = refined(contest, compete(contest, fit, list(contest.causes)))
-        if not fit.causes and found[0].left > enough and len(found) > 1 and found[1].left < CLOSE * found[0].left:
-            there, found = refined(there, [found[1], found[0], *found[2:]])  # the runner-up had slopes that suited the first
-        before = moved(there, [(fit, fit.x)])[0]
+        near, ranked = refined(contest, compete(contest, fit, list(contest.causes)))
+        if not fit.causes and ranked[0].left > enough and len(ranked) > 1 and ranked[1].left < CLOSE * ranked[0].left:
+            near, ranked = refined(near, [ranked[1], ranked[0], *ranked[2:]])  # the runner-up had slopes that suited the first
+        before = near.again(fit)
         worth = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
-        if there.evidence(found[0]) < there.evidence(before) - 10 and _excess(found[0]) < (1 - worth) * _excess(before):
-            return there, found
+        if near.evidence(ranked[0]) < near.evidence(before) - 10 and _excess(ranked[0]) < (1 - worth) * _excess(before):
+            return near, ranked
     loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
-    before = moved(loose, [(fit, fit.x)])[0]
+    before = loose.again(fit)
     if before.left < RARELY * max(fit.left, enough):
         return contest, []
     loose, before = relinearised(loose, before)
     before = tolerances(loose, before)
-    there, found = refined(loose, compete(loose, before, list(contest.causes)))
-    before = moved(there, [(before, before.x)])[0]
-    return (there, found) if _excess(found[0]) < (1 - RARELY_WORTH) * _excess(before) else (contest, [])
+    near, ranked = refined(loose, compete(loose, before, list(contest.causes)))
+    return (near, ranked) if _excess(ranked[0]) < (1 - RARELY_WORTH) * _excess(near.again(before)) else (contest, [])
 
 
 def _excess(fit: Hypothesis) -> float:
@@ -240,11 +238,10 @@ def _explanation(
     started: float,
 ) -> Explanation:
     """In words and numbers."""
-    data = contest.arenas[contest.arena(fit.causes) or ""]
-    values = contest.values(fit.x[None], data.twin)[0]
+    data = contest.arenas[contest.arena(fit.causes)]
     measured, count = data.measured("q"), len(data.twin.joints)
-    given, final = measured + errors_of(data, np.stack([data.twin.space.nominal, values]))[:, :, :count]
-    every = [_cause(contest, fit, k, shared, groups, values) for k in range(len(fit.causes))]
+    given, final = measured + _errors(contest, fit)[:, :, :count]
+    every = [_cause(contest, fit, k, shared, groups) for k in range(len(fit.causes))]
     # a cause that later ones have brought back within its tolerance, or that takes no error off what was held out, is none
     idle = [c for c in every if not c.parameters or c.share < TOO_LITTLE]
     causes = sorted((c for c in every if c not in idle), key=lambda c: -c.share)
@@ -271,20 +268,14 @@ def _explanation(
     )
 
 
-def _cause(
-    contest: Contest, fit: Hypothesis, k: int, shared: Shares, groups: Mapping[str, tuple[str, ...]], values: Array
-) -> Cause:
-    """The k-th cause of a fit, in words and numbers. values: over its twin's space."""
-    name, (low, high) = fit.causes[k], contest.box
-    names = contest.arenas[contest.arena(fit.causes) or ""].twin.space.names
+def _cause(contest: Contest, fit: Hypothesis, k: int, shared: Shares, groups: Mapping[str, tuple[str, ...]]) -> Cause:
+    """The k-th cause of a fit, in words and numbers."""
+    name, (low, high), space = fit.causes[k], contest.box, contest.space
+    values = space.clip(space.from_scaled(fit.x))
     beyond = [i for i in contest.causes[name] if not 1.5 * low[i] - 1e-9 <= fit.x[i] <= 1.5 * high[i] + 1e-9]
-    every, places = (
-        [contest.variables[i].name.partition("/")[2] for i in numbers] for numbers in (contest.causes[name], beyond)
-    )
-    joints = () if len(set(places)) > 0.7 * len(set(every)) or not places else tuple(dict.fromkeys(places))
-    parameters = {
-        v.name: Number(float(values[names.index(v.name)]), v.nominal, v.unit) for v in (contest.variables[i] for i in beyond)
-    }
+    every, wrong = (dict.fromkeys(contest.owners[i] for i in numbers) for numbers in (contest.causes[name], beyond))
+    joints = tuple(wrong) if len(wrong) <= 0.7 * len(every) else ()
+    parameters = {(p := space.parameters[i]).name: Number(float(values[i]), p.nominal, p.unit) for i in beyond}
     share, least, most = (float(of[k]) for of in (shared.share, shared.low, shared.high))
     words = advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in parameters.items()})
     return Cause(name, joints, share, least, most, groups.get(name, ()), parameters, words)

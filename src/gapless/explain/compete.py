@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.explain.bounded_qp import boxed
 from gapless.explain.contest import Contest, Hypothesis
 from gapless.twin import quantities
@@ -28,7 +27,7 @@ def tolerances(contest: Contest, base: Hypothesis, rounds: int = 3) -> Hypothesi
     fit = base
     for _ in range(rounds):
         full = step(contest, fit, None, 0.0)
-        best = min(moved(contest, [(fit, fit.x + share * full) for share in SHARES]), key=lambda f: f.left)
+        best = min(contest.replayed([(fit.causes, fit.x + share * full) for share in SHARES]), key=lambda f: f.left)
         if best.left * DONE > fit.left:
             return min(fit, best, key=lambda f: f.left)
         fit = best
@@ -38,7 +37,7 @@ def tolerances(contest: Contest, base: Hypothesis, rounds: int = 3) -> Hypothesi
 def absorbed(contest: Contest, nominal: Hypothesis, enough: float) -> tuple[Contest, Hypothesis]:
     """What the tolerances explain, iterated until little is left or nothing more is gained."""
     contest = replace(contest, outlier=_outlier(contest, nominal))
-    fit = tolerances(contest, moved(contest, [(nominal, nominal.x)])[0])
+    fit = tolerances(contest, contest.again(nominal))
     for _ in range(3 if fit.left < HOPELESS * enough else 0):
         contest, fit = relinearised(contest, fit)
         before, fit = fit, tolerances(contest, fit)
@@ -50,66 +49,61 @@ def absorbed(contest: Contest, nominal: Hypothesis, enough: float) -> tuple[Cont
 def relinearised(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
     contest, fit = settled(contest, fit)
-    return linearised(contest, fit, contest.coupled)
+    return linearised(contest, fit, contest.coupled), fit
 
 
 def settled(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with outliers told by what the fit leaves."""
     contest = replace(contest, outlier=_outlier(contest, fit))
-    return contest, moved(contest, [(fit, fit.x)])[0]
+    return contest, contest.again(fit)
 
 
 def _outlier(contest: Contest, fit: Hypothesis) -> float:
     return contest.loose * OUTLIER * max(1.0, 1.5 * float(np.median(np.abs(fit.residual))))
 
 
-def linearised(contest: Contest, fit: Hypothesis, affects: NDArray[np.bool_]) -> tuple[Contest, Hypothesis]:
-    """The same with slopes taken where the fit is."""
-    arena = contest.arena(fit.causes) or ""
-    common = [i for i in range(len(contest.variables)) if contest.has("", i)]
-    own = [i for i in range(len(contest.variables)) if contest.has(arena, i) and i not in common]
-    slopes = np.zeros((len(fit.residual), len(contest.variables)))
+def linearised(contest: Contest, fit: Hypothesis, affects: Bools) -> Contest:
+    """The same contest with slopes taken where a fit is. affects: see `Contest.slopes_of`."""
+    arena = contest.arena(fit.causes)
+    shared = contest.places[""] >= 0
+    common, added = (np.flatnonzero(some).tolist() for some in (shared, (contest.places[arena] >= 0) & ~shared))
+    slopes = np.zeros((len(fit.residual), len(contest.space)))
     # what a rival model shares with the twin has much the same slopes there, and costs less
-    there = fit.residual if not arena else contest.errors([("", fit.x)])[0]
-    slopes[:, common] = contest.slopes_of([("", fit.x, there, common)], affects)[0]
-    if own:
-        slopes[:, own] = contest.slopes_of([(arena, fit.x, fit.residual, own)], contest.local)[0]
-    return replace(contest, slopes=slopes), fit
+    in_twin = contest.replayed([((), fit.x)])[0] if arena else fit
+    slopes[:, common] = contest.slopes_of([in_twin], [common], affects)[0]
+    if added:
+        slopes[:, added] = contest.slopes_of([fit], [added], contest.local)[0]
+    return replace(contest, slopes=slopes)
 
 
-def step(contest: Contest, fit: Hypothesis, own: Array | None, radius: float, rest: bool = True) -> Array:
+def step(contest: Contest, fit: Hypothesis, slopes: Array | None, radius: float, rest: bool = True) -> Array:
     """A step of the linearised problem: causes within a radius, everything else (unless it rests) within its tolerance.
 
-    own: slopes of the causes' numbers where the fit is; those of the contest unless given.
+    slopes: by the causes' numbers where the fit is; those of the contest unless given.
     """
     free = contest.numbers(fit.causes)
-    low, high = (b.copy() for b in contest.box)
-    low[free], high[free] = (b[free] for b in contest.reach)
-    down, up = low - fit.x, high - fit.x
-    down[free], up[free] = np.maximum(down[free], -radius), np.minimum(up[free], radius)
-    lacking = ~contest.present(contest.arena(fit.causes) or "")
-    if not rest:
-        lacking = np.ones(len(low), dtype=bool)
-        lacking[free] = False
-    down[lacking] = up[lacking] = 0.0
-    hessian, slopes = contest.information, contest.slopes
-    gradient = slopes.T @ fit.residual
-    if own is not None and free:
-        cross = own.T @ slopes
-        cross[:, free] = own.T @ own
+    moves = np.isin(np.arange(len(fit.x)), free)
+    down, up = np.where(moves, contest.reach, contest.box) - fit.x
+    down, up = np.where(moves, np.maximum(down, -radius), down), np.where(moves, np.minimum(up, radius), up)
+    fixed = contest.places[contest.arena(fit.causes)] < 0 if rest else ~moves
+    down[fixed] = up[fixed] = 0.0
+    hessian, gradient = contest.information, contest.slopes.T @ fit.residual
+    if slopes is not None and free:
+        cross = slopes.T @ contest.slopes
+        cross[:, free] = slopes.T @ slopes
         hessian = hessian.copy()
         hessian[free], hessian[:, free] = cross, cross.T
-        gradient[free] = own.T @ fit.residual
+        gradient[free] = slopes.T @ fit.residual
     return boxed(hessian, gradient, down, up)
 
 
 def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[Hypothesis]:
     """Each rival beside the causes of `base`, screened from a grid and the most promising fitted: best first."""
-    met = [c for c in rivals if contest.arena((*base.causes, c)) is not None]
-    rivals = [c for c in met if c not in base.causes and contest.visible(c)]
-    fits = screened(contest, base, rivals)
+    taken = contest.arena(base.causes)  # causes that need different models cannot meet in one
+    rivals = [c for c in rivals if c not in base.causes and not (taken and c in contest.arenas)]
+    fits = screened(contest, base, [c for c in rivals if contest.visible(c)])
     finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
-    fits = moved(contest, [(f, f.x) for f in finalists])
+    fits = contest.replayed([(f.causes, f.x) for f in finalists])
     for turn in range(ROUNDS):
         best = min(f.left for f in fits)
         near = [f for f in fits if turn == 0 or f.left < CLOSE * best]
@@ -122,79 +116,64 @@ def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[H
 
 def refined(contest: Contest, fits: Sequence[Hypothesis], rounds: int = ROUNDS) -> tuple[Contest, list[Hypothesis]]:
     """The best fits carried on with slopes taken at the best of them."""
-    there, first = relinearised(contest, fits[0])
-    fits = [first, *moved(there, [(f, f.x) for f in fits[1:]])]
+    contest, first = relinearised(contest, fits[0])
+    fits = [first, *contest.replayed([(f.causes, f.x) for f in fits[1:]])]
     near = [f for f in fits if f.left < CLOSE * fits[0].left][:4]
     rest = [f for f in fits if f not in near]
     for _ in range(rounds):
         before = near[0].left
-        near = sorted(stepped(there, near), key=there.evidence)
+        near = sorted(stepped(contest, near), key=contest.evidence)
         if near[0].left * DONE > before:
             break
-    return there, sorted([*near, *rest], key=there.evidence)
+    return contest, sorted([*near, *rest], key=contest.evidence)
 
 
 def screened(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[Hypothesis]:
     """Starts, one a rival, by what a linear fit of the rest would leave there: most promising first."""
     low, high = contest.reach
-    starts: list[tuple[Hypothesis, Array]] = []
+    starts: list[tuple[tuple[str, ...], Array]] = []
     for cause in rivals:
         mine = contest.causes[cause]
+        vectors: list[Array] = []
         for g in (*quantities.of(cause).far, *GRID):
             x = base.x.copy()
             x[mine] = np.clip(g, low[mine], high[mine])
-            if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, o) for f, o in starts if f.causes[-1] == cause):
-                starts.append((Hypothesis((*base.causes, cause), x, base.residual), x))
-    found = moved(contest, starts)
-    mixed = []
-    joints = contest.arenas[""].twin.joints
-    for cause in rivals:
-        if not any(contest.variables[i].name.partition("/")[2] in joints[1:] for i in contest.causes[cause]):
-            continue  # nothing to mix
-        mine_fits = [f for f in found if f.causes[-1] == cause]
-        x = _mixed(contest, base, cause, mine_fits)
-        mixed.append((Hypothesis((*base.causes, cause), x, base.residual), x))
-    found += moved(contest, mixed)
-    found += [Hypothesis((*base.causes, cause), base.x, base.residual) for cause in rivals]
-    promise: dict[str, tuple[float, Hypothesis]] = {}
-    for f in found:
+            if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, other) for other in vectors):
+                vectors.append(x)
+        starts += [((*base.causes, cause), x) for x in vectors]
+    fits = contest.replayed(starts)
+    others = contest.arenas[""].twin.joints[1:]  # of one joint there is nothing to mix
+    mixed = [c for c in rivals if any(contest.owners[i] in others for i in contest.causes[c])]
+    fits += contest.replayed([((*base.causes, c), _mixed(contest, base, c, fits)) for c in mixed])
+    fits += [replace(base, causes=(*base.causes, c)) for c in rivals]
+    best: dict[str, Hypothesis] = {}
+    for f in fits:
         d = step(contest, f, None, 1.0)
-        left = f.residual + contest.slopes @ d
-        value = float(left @ left) / len(left)
-        if f.causes[-1] not in promise or value < promise[f.causes[-1]][0]:
-            promise[f.causes[-1]] = (value, Hypothesis(f.causes, f.x + d, left))
-    return [f for _, f in sorted(promise.values(), key=lambda p: p[0])]
+        start = Hypothesis(f.causes, f.x + d, f.residual + contest.slopes @ d)
+        best[f.causes[-1]] = min(best.get(f.causes[-1], start), start, key=lambda h: h.left)
+    return sorted(best.values(), key=lambda h: h.left)
 
 
 def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:
     """One step of every fit: slopes of its causes where it is, then the best of a few steps."""
-    which = [contest.numbers(f.causes) for f in fits]
-    own = contest.slopes_of(
-        [(contest.arena(f.causes) or "", f.x, f.residual, w) for f, w in zip(fits, which, strict=True)], contest.local
-    )
-    tried: list[tuple[Hypothesis, Array]] = []
-    for f, s in zip(fits, own, strict=True):
-        far, near = (step(contest, f, s, radius) for radius in RADII)
-        alone = step(contest, f, s, RADII[0], rest=False)
-        tried += [(f, f.x + d) for d in (far, near, 0.5 * far, alone)]
-    found, n = moved(contest, tried), 4
-    return [min([f, *found[n * i : n * i + n]], key=lambda m: m.left) for i, f in enumerate(fits)]
-
-
-def moved(contest: Contest, tried: Sequence[tuple[Hypothesis, Array]]) -> list[Hypothesis]:
-    """Fits moved to other places."""
-    errors = contest.errors([(contest.arena(f.causes) or "", x) for f, x in tried])
-    return [Hypothesis(f.causes, x, e) for (f, x), e in zip(tried, errors, strict=True)]
+    every = contest.slopes_of(fits, [contest.numbers(f.causes) for f in fits], contest.local)
+    tried: list[tuple[tuple[str, ...], Array]] = []
+    for f, slopes in zip(fits, every, strict=True):
+        far, near = (step(contest, f, slopes, radius) for radius in RADII)
+        alone = step(contest, f, slopes, RADII[0], rest=False)
+        tried += [(f.causes, f.x + d) for d in (far, near, 0.5 * far, alone)]
+    trials, n = contest.replayed(tried), 4
+    return [min([f, *trials[n * i : n * i + n]], key=lambda h: h.left) for i, f in enumerate(fits)]
 
 
 def _mixed(contest: Contest, base: Hypothesis, cause: str, fits: Sequence[Hypothesis]) -> Array:
-    """The start in which each joint has the value of the grid that suits its own column best."""
-    every = [*fits, base]
+    """The start of a cause in which each joint has the value of the grid that suits its own column best."""
+    every = [*(f for f in fits if f.causes[-1] == cause), base]
     by_column = np.array([(f.residual.reshape(-1, len(contest.floor)) ** 2).sum(axis=0) for f in every])
     best, pooled = by_column.argmin(axis=0), int(by_column.sum(axis=1).argmin())
     joints = contest.arenas[""].twin.joints
     x = base.x.copy()
     for i in contest.causes[cause]:
-        place = contest.variables[i].name.partition("/")[2]
-        x[i] = every[best[joints.index(place)] if place in joints else pooled].x[i]
+        owner = contest.owners[i]
+        x[i] = every[best[joints.index(owner)] if owner in joints else pooled].x[i]
     return x

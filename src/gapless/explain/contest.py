@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.explain.physics import errors_of, limb_of, limbs
 from gapless.identify import colouring
 from gapless.measure import Windows, usual
-from gapless.twin import Parameter, Twin, quantities
+from gapless.twin import Space, quantities
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
@@ -45,7 +44,8 @@ class Contest:
 
     arenas: Mapping[str, Windows]
     """By the cause that needs a model of its own (backlash); "" for the twin as given."""
-    variables: tuple[Parameter, ...]
+    space: Space
+    """The variables."""
     floor: Array
     """What is left of each column for a twin within its tolerances [rad]."""
     slopes: Array
@@ -58,63 +58,75 @@ class Contest:
     """Which residuals count. Shape: (samples x columns,)."""
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
-
-    @cached_property
     def causes(self) -> dict[str, list[int]]:
         """Each cause and its variables."""
         out: dict[str, list[int]] = {}
-        for i, v in enumerate(self.variables):
-            cause = quantities.cause(v.name)
+        for i, name in enumerate(self.space.names):
+            cause = quantities.cause(name)
             if cause is not None:
                 out.setdefault(cause, []).append(i)
         return out
 
     @cached_property
-    def box(self) -> tuple[Array, Array]:
-        """Tolerances, scaled."""
-        ends = [_tolerated(v) for v in self.variables]
-        return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
+    def owners(self) -> list[str]:
+        """The joint or link that each variable is of; empty where it is of none."""
+        return [name.partition("/")[2] for name in self.space.names]
 
     @cached_property
-    def reach(self) -> tuple[Array, Array]:
-        """How far a cause may go, scaled."""
-        ends = [_scaled(v, np.array([v.low, v.high])) for v in self.variables]
-        return np.array([max(e[0], -FARTHEST) for e in ends]), np.array([min(e[1], FARTHEST) for e in ends])
+    def box(self) -> Array:
+        """The ends of the tolerances, scaled. Shape: (2, variables)."""
+        ends = self.space.nominal + np.outer([-1, 1], self.space.tolerance)
+        return self.space.to_scaled(self.space.clip(ends))
+
+    @cached_property
+    def reach(self) -> Array:
+        """How far a cause may go either way, scaled. Shape: (2, variables)."""
+        return np.clip(self.space.to_scaled([self.space.low, self.space.high]), -FARTHEST, FARTHEST)
 
     def visible(self, cause: str) -> bool:
         """Whether a cause can show at all: contact needs something that touches, a payload a base that is not held."""
         numbers = self.causes[cause]
-        return not quantities.of(self.names[numbers[0]]).conditional or bool(self.slopes[:, numbers].any())
+        return not quantities.of(self.space.names[numbers[0]]).conditional or bool(self.slopes[:, numbers].any())
 
     def numbers(self, causes: Sequence[str]) -> list[int]:
         """The variables of some causes."""
         return [i for c in causes for i in self.causes[c]]
 
-    def arena(self, causes: Sequence[str]) -> str | None:
-        """Where a hypothesis is simulated; None where its causes cannot meet in one model."""
-        own = [c for c in causes if c in self.arenas]
-        return None if len(own) > 1 else own[0] if own else ""
+    def arena(self, causes: Sequence[str]) -> str:
+        """The model in which some causes are simulated: that of the one that needs its own, else the twin as given."""
+        return next((c for c in causes if c in self.arenas), "")
 
-    def has(self, arena: str, i: int) -> bool:
-        """Whether a variable exists in an arena."""
-        return self.variables[i].name in self._place(self.arenas[arena].twin)
+    @cached_property
+    def places(self) -> dict[str, Ints]:
+        """Where each variable is in the space of each arena's twin; -1 where that lacks it. Shape of each: (variables,)."""
+        spaces = {arena: data.twin.space.names for arena, data in self.arenas.items()}
+        return {a: np.array([names.index(n) if n in names else -1 for n in self.space.names]) for a, names in spaces.items()}
 
-    def present(self, arena: str) -> NDArray[np.bool_]:
-        """Which variables exist in an arena."""
-        return np.array([self.has(arena, i) for i in range(len(self.variables))])
+    def values(self, x: Array, arena: str = "") -> Array:
+        """Values over the space of an arena's twin. x: (k, variables); shape: (k, parameters)."""
+        space, place = self.arenas[arena].twin.space, self.places[arena]
+        full = np.tile(space.nominal, (len(x), 1))
+        full[:, place[place >= 0]] = self.space.clip(self.space.from_scaled(x))[:, place >= 0]
+        return space.clip(full)
 
-    def errors(self, tried: Sequence[tuple[str, Array]]) -> Array:
-        """Residuals of scaled vectors in their arenas, in units of the floor. Shape: (k, samples x columns)."""
-        out: list[Array | None] = [None] * len(tried)
-        for arena in {a for a, _ in tried}:
-            rows = [i for i, (a, _) in enumerate(tried) if a == arena]
-            data = self.arenas[arena]
-            error = errors_of(data, self.values(np.array([tried[i][1] for i in rows]), data.twin))
-            for i, e in zip(rows, self.drawn_in(error), strict=True):
-                out[i] = e
-        return np.array(out)
+    def replayed(self, tried: Sequence[tuple[tuple[str, ...], Array]]) -> list[Hypothesis]:
+        """Hypotheses from their causes and scaled vectors; those of one arena are simulated together."""
+        arenas = [self.arena(causes) for causes, _ in tried]
+        out: dict[int, Hypothesis] = {}
+        for arena in set(arenas):
+            rows = [i for i, a in enumerate(arenas) if a == arena]
+            errors = errors_of(self.arenas[arena], self.values(np.array([tried[i][1] for i in rows]), arena))
+            out |= {i: Hypothesis(*tried[i], residual) for i, residual in zip(rows, self.drawn_in(errors), strict=True)}
+        return [out[i] for i in range(len(tried))]
+
+    def again(self, fit: Hypothesis) -> Hypothesis:
+        """A hypothesis of another contest, judged in this one."""
+        return self.replayed([(fit.causes, fit.x)])[0]
+
+    @property
+    def nominal(self) -> Hypothesis:
+        """The model as given."""
+        return self.replayed([((), np.zeros(len(self.space)))])[0]
 
     def drawn_in(self, errors: Array) -> Array:
         """Errors (k, samples, columns) [rad] as residuals (k, samples x columns): in floors, outliers bounded."""
@@ -123,76 +135,51 @@ class Contest:
             r = r / np.sqrt(1 + (r / self.outlier) ** 2)
         return np.asarray(r)
 
-    def values(self, x: Array, twin: Twin) -> Array:
-        """Values over a twin's space. x: (k, variables); shape: (k, parameters)."""
-        space = twin.space
-        full = np.tile(space.nominal, (len(x), 1))
-        for i, v in enumerate(self.variables):
-            if v.name in self._place(twin):
-                full[:, self._place(twin)[v.name]] = _unscaled(v, x[:, i])
-        return space.clip(full)
-
-    def _place(self, twin: Twin) -> dict[str, int]:
-        places = self._places.setdefault(id(twin), {})
-        if not places:
-            places.update({n: i for i, n in enumerate(twin.space.names)})
-        return places
-
-    @cached_property
-    def _places(self) -> dict[int, dict[str, int]]:
-        return {}
-
-    def slopes_of(self, tried: Sequence[tuple[str, Array, Array, Sequence[int]]], affects: NDArray[np.bool_]) -> list[Array]:
-        """One-sided differences about several scaled vectors: (arena, x, residual at x, which variables).
+    def slopes_of(self, fits: Sequence[Hypothesis], which: Sequence[Sequence[int]], affects: Bools) -> list[Array]:
+        """One-sided differences about several fits, each by some of the variables. Shape of each: (samples x columns, which).
 
         affects: which columns each variable moves, at least mostly (see `local`): variables that meet in no column share a
-        replay. Shape of each: (samples x columns, which).
+        replay.
         """
-        high, columns = self.reach[1], len(self.floor)
         plans = []
-        asked: list[tuple[str, Array]] = []
-        for arena, x, at, which in tried:
-            rows = affects[list(which)]
-            colour = colouring(rows).colour if len(which) else np.zeros(0, dtype=np.int64)
-            step = np.where(x + DIFFERENCE <= high, DIFFERENCE, -DIFFERENCE)
-            plans.append((at, which, rows, colour, step, len(asked)))
+        nearby: list[tuple[tuple[str, ...], Array]] = []
+        for fit, numbers in zip(fits, which, strict=True):
+            rows = affects[list(numbers)]
+            colour = colouring(rows).colour
+            step = np.where(fit.x + DIFFERENCE <= self.reach[1], DIFFERENCE, -DIFFERENCE)[list(numbers)]
+            plans.append((fit, rows, len(nearby) + colour, step))
             for c in range(colour.max(initial=-1) + 1):
-                mine = np.array(which)[colour == c]
-                moved = x.copy()
-                moved[mine] += step[mine]
-                asked.append((arena, moved))
-        errors = self.errors(asked)
+                x = fit.x.copy()
+                x[np.array(numbers)[colour == c]] += step[colour == c]
+                nearby.append((fit.causes, x))
+        residuals = np.array([f.residual for f in self.replayed(nearby)])
         out = []
-        for at, which, rows, colour, step, first in plans:
-            change = (errors[first + colour] - at).reshape(len(which), -1, columns) * rows[:, None, :]
-            out.append(np.asarray((change.reshape(len(which), -1) / step[list(which)][:, None]).T))
+        for fit, rows, replay, step in plans:
+            change = (residuals[replay] - fit.residual).reshape(len(rows), -1, len(self.floor)) * rows[:, None, :]
+            out.append(np.asarray((change.reshape(len(rows), -1) / step[:, None]).T))
         return out
 
     @cached_property
-    def local(self) -> NDArray[np.bool_]:
+    def local(self) -> Bools:
         """The columns that a variable moves most: its own joint's, those of its limb for links, all for what has no place."""
         return self._affects(local=True)
 
     @cached_property
-    def coupled(self) -> NDArray[np.bool_]:
+    def coupled(self) -> Bools:
         """The columns that a variable can move: those of its limb where the base is held."""
         return self._affects(local=False)
 
-    def _affects(self, local: bool) -> NDArray[np.bool_]:
+    def _affects(self, local: bool) -> Bools:
         """Shape: (variables, columns)."""
         twin = self.arenas[""].twin
-        own = limbs(twin)
-        out = np.ones((len(self.variables), len(self.floor)), dtype=bool)
-        for i, v in enumerate(self.variables):
-            _, _, place = v.name.partition("/")
-            if place in twin.joints:
-                j = twin.joints.index(place)
-                out[i, : len(own)] = np.arange(len(own)) == j if local else own == own[j]
-                out[i, len(own) :] = not local
-            elif place:
-                limb = limb_of(twin, int(twin.model.body(place).id))
-                if limb in own:
-                    out[i, : len(own)] = own == limb
+        limb, joints = limbs(twin), np.array(twin.joints)
+        out = np.ones((len(self.space), len(self.floor)), dtype=bool)
+        for row, owner in zip(out, self.owners, strict=True):
+            if owner in twin.joints:
+                row[: len(limb)] = joints == owner if local else limb == limb[twin.joints.index(owner)]
+                row[len(limb) :] = not local
+            elif owner and (link := limb_of(twin, int(twin.model.body(owner).id))) in limb:
+                row[: len(limb)] = limb == link
         return out
 
     @cached_property
@@ -216,21 +203,3 @@ class Contest:
         data = self.arenas[""]
         seconds = sum(float(np.ptp(data.clock[data.log == i])) for i in range(len(data.logs)))
         return max(seconds / INDEPENDENT, 10.0) * len(self.floor)
-
-
-def variables(twin: Twin) -> tuple[Parameter, ...]:
-    """The parameters that can move a prediction of this twin."""
-    return tuple(p for p in twin.space.parameters if quantities.of(p.name).predicted)
-
-
-def _scaled(v: Parameter, values: Array) -> Array:
-    return np.asarray((np.log(values / v.nominal) if v.log else values - v.nominal) / v.scale)
-
-
-def _unscaled(v: Parameter, x: Array) -> Array:
-    return np.asarray(np.clip(v.nominal * np.exp(x * v.scale) if v.log else v.nominal + x * v.scale, v.low, v.high))
-
-
-def _tolerated(v: Parameter) -> tuple[float, float]:
-    low, high = _scaled(v, np.clip([v.nominal - v.tolerance, v.nominal + v.tolerance], v.low, v.high))
-    return float(low), float(high)

@@ -14,7 +14,7 @@ from typing import Any
 
 from gapless.errors import BadInput
 from gapless.explain import page
-from gapless.explain.causes import Explanation, explain, quiet
+from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
 from gapless.logs import Log
 from gapless.measure import admit, long_enough, moving, phase_map
@@ -45,7 +45,7 @@ class Diagnosis(Result):
 def diagnose(
     twin: Twin,
     logs: Sequence[Log],
-    tick: Callable[[str], object] = quiet,
+    tick: Callable[[str], object] = lambda text: None,
     task: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Measure how far a twin is from logs, share it out among causes, and say what to do next.

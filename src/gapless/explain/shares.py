@@ -32,7 +32,7 @@ class Shares:
 
 def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Generator) -> Shares:
     """Fit either half of the blocks, and switch the fitted values on and off on the other. noise: by joint [rad]."""
-    data = contest.arenas[contest.arena(fit.causes) or ""]
+    data = contest.arenas[contest.arena(fit.causes)]
     block, joints = data.block, len(data.twin.joints)
     first = data.split.first[block]
     games = []
@@ -40,8 +40,8 @@ def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Gener
         mask = np.repeat(seen.astype(float), len(contest.floor))
         half = replace(contest, mask=mask, slopes=contest.slopes * mask[:, None])
         start = Hypothesis(fit.causes, fit.x, fit.residual * mask)
-        own = stepped(half, [start])[0] if fit.causes else tolerances(half, start, 1)
-        games.append(_squares(contest, own)[:, :, :joints].mean(axis=2))
+        refitted = stepped(half, [start])[0] if fit.causes else tolerances(half, start, 1)
+        games.append(_squares(contest, refitted)[:, :, :joints].mean(axis=2))
     judged = data.split.held_out(block, *(game.T for game in games)).T  # (subsets, samples)
     count = np.bincount(block)
     used = np.flatnonzero(count)
@@ -62,17 +62,13 @@ def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Gener
 
 def _squares(contest: Contest, fit: Hypothesis) -> Array:
     """Squared errors with every subset of the players switched on; in the order of binary counting, causes first."""
-    players = [contest.numbers([c]) for c in fit.causes]
-    players.append([i for i in range(len(fit.x)) if i not in contest.numbers(fit.causes)])
-    data = contest.arenas[contest.arena(fit.causes) or ""]
-    xs = []
-    for subset in range(2 ** len(players)):
-        x = np.zeros_like(fit.x)
-        for k, numbers in enumerate(players):
-            if subset >> k & 1:
-                x[numbers] = fit.x[numbers]
-        xs.append(x)
-    return errors_of(data, contest.values(np.array(xs), data.twin)) ** 2
+    player = np.full(len(fit.x), len(fit.causes))  # of each variable
+    for k, cause in enumerate(fit.causes):
+        player[contest.causes[cause]] = k
+    players = np.arange(len(fit.causes) + 1)
+    switches = np.arange(2 ** len(players))[:, None] >> players & 1  # (subsets, players)
+    arena = contest.arena(fit.causes)
+    return errors_of(contest.arenas[arena], contest.values(fit.x * switches[:, player], arena)) ** 2
 
 
 def shapley(value: Sequence[float] | Array) -> Array:

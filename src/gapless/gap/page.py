@@ -15,10 +15,8 @@ from gapless.gap.distribution import Distances
 from gapless.measure import overlays
 from gapless.report import (
     BLUE,
-    GREEN,
     GREY,
     ORANGE,
-    PURPLE,
     RED,
     Cell,
     Plot,
@@ -39,9 +37,9 @@ if TYPE_CHECKING:
 AHEAD = {"step": "one sample ahead", "0.1": "0.1 s ahead", "0.5": "0.5 s ahead", "1": "1 s ahead", "free": "over whole logs"}
 TICKS = {"step": "1 sample", "0.1": "0.1 s", "0.5": "0.5 s", "1": "1 s", "free": "whole log"}
 PREDICTIONS = {
-    "hold": ("last state held", PURPLE, ("▽", "dim")),
+    "hold": ("last state held", "#9467bd", ("▽", "dim")),
     "command": ("command", GREY, ("□", "white")),
-    "delay": ("command, late", GREEN, ("◇", "green")),
+    "delay": ("command, late", "#2a9d6f", ("◇", "green")),
     "given": ("model", ORANGE, ("●", "bold yellow")),
     "twin": ("with the causes", RED, ("●", "bold red")),
 }
@@ -114,7 +112,7 @@ def _horizons(gap: Gap) -> Plot:
         data.append(line(ends, [factor * floor] * 2, BLUE, 1.5, "dash", "noise floor"))
     layout = {
         "xaxis": {"tickvals": list(place.values()), "ticktext": list(TICKS.values()), "range": ends},
-        "yaxis": {"type": "log", "title": f"error [{unit}]", "dtick": 1, "exponentformat": "none"},
+        "yaxis": {"type": "log", "title": {"text": f"error [{unit}]"}, "dtick": 1, "exponentformat": "none"},
     }
     return Plot("Error, mean over joints", data, layout, height=250)
 

@@ -10,10 +10,11 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from gapless.arrays import Array, Bools
 from gapless.errors import BadInput, unknown
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Space:
     """Named parameters in one order. Vectors over it have shape (..., len(space))."""
 
     parameters: tuple[Parameter, ...]
-    fixed: dict[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the twin held at a value other than nominal."""
 
     def __post_init__(self) -> None:
@@ -108,7 +109,7 @@ class Space:
         return np.array([p.scale for p in self.parameters])
 
     @cached_property
-    def _log(self) -> Bools:
+    def _log(self) -> NDArray[np.bool_]:
         return np.array([p.log for p in self.parameters], dtype=bool)
 
     def match(self, pattern: str) -> tuple[str, ...]:

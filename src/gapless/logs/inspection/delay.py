@@ -17,7 +17,6 @@ from itertools import product
 import numba
 import numpy as np
 
-from gapless.delay import received
 from gapless.logs.log import Log
 
 STEP = 2e-3
@@ -123,7 +122,7 @@ class _Record:
     def misfit(self, x: np.ndarray) -> np.ndarray:
         """What the drive foretells for each sample, less what was measured, as a share of the motion."""
         row, pairs = len(LOW) + self.loads.shape[1], self.turns.shape[1]
-        heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u)
+        heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u, STEP)
         weights = (x[len(LOW) : row], x[row : row + pairs], x[row + pairs : -1])
         push, ease = _acting(self.loads, self.targets, self.turns, *weights, (LONGEST - x[-1]) / STEP)
         predicted = _drive(heard, push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
@@ -216,7 +215,7 @@ def _with_others(
     speeds, turns = _motion(time, (others - centre) / size, record.edges)
     before = record.edges[0] - LONGEST
     commands = [
-        _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s)
+        _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s, STEP)
         for u, c, s in zip(targets.T, centre, size, strict=True)
     ]
     rest = record.misfit(x)
@@ -260,10 +259,19 @@ def _busiest(time: np.ndarray, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (time >= start) & (time < start + MOST_SECONDS)
 
 
-def _heard(start: float, steps: int, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
+@numba.njit(cache=True)
+def _heard(start, steps, sent, u, step):  # type: ignore[no-untyped-def]
     """The mean of a held command over each step; exact, so that it is smooth in the start. Shape: (steps,)."""
     mean = np.empty(steps)
-    received(sent, u, start, STEP, mean)
+    k, last = max(np.searchsorted(sent, start, side="right") - 1, 0), len(sent) - 1
+    for i in range(steps):
+        row, end, total = start + i * step, start + (i + 1) * step, 0.0
+        while k < last and sent[k + 1] < end:
+            k += 1
+            if sent[k] > row:
+                total += (sent[k] - row) * u[k - 1]
+                row = sent[k]
+        mean[i] = (total + (end - row) * u[k]) / step
     return mean
 
 
