@@ -120,12 +120,12 @@ def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief |
         def tell(news: News) -> None:
             nonlocal measuring
             seen.append(news.progress)
-            if news.held_out is not None:
+            if news.unseen is not None:
                 began = time.perf_counter()
                 raw.append(measure())
                 measuring += time.perf_counter() - began
                 console.print(
-                    f"seed {run.seed}, {news.progress.iteration}: {news.progress.reward:.2f}, held out {news.held_out:.2f}"
+                    f"seed {run.seed}, {news.progress.iteration}: {news.progress.reward:.2f}, unseen robots {news.unseen:.2f}"
                 )
 
         began = time.perf_counter()

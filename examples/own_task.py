@@ -42,8 +42,8 @@ class Crouch:
 
 
 def tell(news: News) -> None:
-    if news.held_out is not None:
-        print(f"iteration {news.progress.iteration}: reward per second {news.held_out:.2f} on robots that it has not met")
+    if news.unseen is not None:
+        print(f"iteration {news.progress.iteration}: reward per second {news.unseen:.2f} on robots that it has not met")
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.xdist_group("training")  # two trainings at once are sl
 def policy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "walk"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gapless.learn.run.HELD_OUT", 4)
-        patch.setattr("gapless.learn.run.HELD_OUT_SECONDS", 0.5)
+        patch.setattr("gapless.learn.run.UNSEEN", 4)
+        patch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
         main(["train", "velocity", "--out", str(folder), "--iterations", "1", "--worlds", "4", "--threads", "1", "--json"])
     return folder
 

@@ -41,7 +41,7 @@ def test_bad_input_is_one_sentence_and_exit_2(folder, capsys, tmp_path):
     broken = {name: tmp_path / name for name in ("json", "text", "twin", "belief")}
     for path in broken.values():
         shutil.copytree(folder, path)
-    (broken["json"] / "fit.json").write_text("[1]")
+    (broken["json"] / "fit.json").write_text("{}")
     (broken["text"] / "fit.json").write_text("{")
     (broken["twin"] / "twin.xml").write_text("<mujoco")
     (broken["belief"] / "belief.json").write_text("{}")

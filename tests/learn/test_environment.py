@@ -119,7 +119,7 @@ def test_feet_that_follow_the_clock_pay(twin):
     scene.command[:] = 0.5, 0.0, 0.0
     for _ in range(6):
         scene.gait.advance(scene.command, {})
-    assert (scene.gait.time * task.frequency == 0.3).all()  # the first group stands, the second is in the middle of its swing
+    assert (scene.gait.cycles(task.frequency) == 0.3).all()  # the first group stands, the second is in the middle of its swing
     scene.contact[:], scene.foot_height[:] = True, 0.0
     standing = task.reward(scene)
     lifted = np.array(task.lead) == 0.5

@@ -26,9 +26,9 @@ SMALL = PPOSettings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), e
 
 
 @pytest.fixture(autouse=True)
-def few_held_out_worlds(monkeypatch):
-    monkeypatch.setattr(runs, "HELD_OUT", 4)
-    monkeypatch.setattr(runs, "HELD_OUT_SECONDS", 0.5)
+def few_unseen_robots(monkeypatch):
+    monkeypatch.setattr(runs, "UNSEEN", 4)
+    monkeypatch.setattr(runs, "UNSEEN_SECONDS", 0.5)
 
 
 def run_of(**changes):
@@ -37,9 +37,7 @@ def run_of(**changes):
 
 def curve(run, folder, **options):
     seen = []
-    train(
-        run, folder, lambda news: seen.append((news.progress.terms, news.progress.losses, news.held_out)), threads=1, **options
-    )
+    train(run, folder, lambda news: seen.append((news.progress.terms, news.progress.losses, news.unseen)), threads=1, **options)
     return seen
 
 
@@ -363,11 +361,11 @@ def test_worlds_widen_over_the_first_half_where_that_is_asked_for(tmp_path, monk
     monkeypatch.setattr(runs, "Environment", Watched)
     curve(run_of(widen=True, every=1), tmp_path)
     training = [w for n, w in widths if n == 6]
-    held_out = {w for n, w in widths if n == 4}
-    assert len(held_out) == 1
+    unseen = {w for n, w in widths if n == 4}
+    assert len(unseen) == 1
     assert training[:4] == sorted(training[:4])
     assert training[0] == pytest.approx(0.1 * training[-1])
-    assert {training[-1]} == held_out  # they are judged in the whole of it from the start
+    assert {training[-1]} == unseen  # they are judged in the whole of it from the start
 
 
 def test_commands_grow_over_the_first_half_where_that_is_asked_for(tmp_path, monkeypatch):
@@ -379,12 +377,12 @@ def test_commands_grow_over_the_first_half_where_that_is_asked_for(tmp_path, mon
             seen.append((self.n, float(self.scene.command[ids, 0].max())))
 
     monkeypatch.setattr(runs, "Environment", Watched)
-    monkeypatch.setattr(runs, "HELD_OUT", 300)
+    monkeypatch.setattr(runs, "UNSEEN", 300)
     curve(run_of(slow=0.2, every=1, worlds=200, iterations=2), tmp_path)
-    training, held_out = ([v for n, v in seen if n == size] for size in (200, 300))
+    training, unseen = ([v for n, v in seen if n == size] for size in (200, 300))
     assert 0.9 * 0.28 * 1.2 < training[0] <= 0.28 * 1.2  # a fifth, and a tenth of the rest; the task asks for up to 1.2 m/s
     assert max(training[1:]) > 0.95 * 1.2
-    assert min(held_out) > 0.95 * 1.2  # they are judged in the whole of it from the start
+    assert min(unseen) > 0.95 * 1.2  # they are judged in the whole of it from the start
 
 
 def test_a_run_keeps_the_belief_it_was_given(tmp_path):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gapless.logs import read
-from gapless.measure.noise import floors, quantum, sensor
+from gapless.logs import quantum, read, sensor_noise
+from gapless.measure.noise import floors
 from tests.data import DATA, needs_data
 from tests.measure.made import lagging, log_of, smooth
 
@@ -15,7 +15,7 @@ def test_white_noise_on_a_moving_joint_with_a_few_knocks(sigma):
     clean = smooth(60.0, rng, joints=1)[:, 0]
     clean[1000:] += 0.3
     clean[4000:] -= 0.2
-    assert sensor([clean + sigma * rng.standard_normal(len(clean))]) == pytest.approx(sigma, rel=0.1)
+    assert sensor_noise([clean + sigma * rng.standard_normal(len(clean))]) == pytest.approx(sigma, rel=0.1)
 
 
 @pytest.mark.parametrize("step", [1e-3, 2 * np.pi / 4096])
@@ -23,9 +23,9 @@ def test_readings_that_are_rounded_have_the_noise_of_rounding(step):
     moving = smooth(60.0, np.random.default_rng(1), joints=1)[:, 0]
     rounded = np.round(moving / step) * step
     assert quantum([rounded]) == pytest.approx(step, rel=1e-3)
-    assert sensor([rounded]) == pytest.approx(step / np.sqrt(12), rel=0.15)
+    assert sensor_noise([rounded]) == pytest.approx(step / np.sqrt(12), rel=0.15)
     assert quantum([moving]) == 0.0
-    assert sensor([np.full(5000, 0.3)]) == 0.0
+    assert sensor_noise([np.full(5000, 0.3)]) == 0.0
 
 
 def repeated(sigma: float, jitter: float, signal: str = "q_cmd", meta: tuple = ({}, {})):
@@ -48,7 +48,7 @@ def test_what_differs_between_repeats_is_the_floor_not_only_what_the_sensor_adds
     logs = repeated(sigma=1e-3, jitter=5e-3)
     off = logs[0]["q"].values - logs[1]["q"].values
     np.testing.assert_allclose(floors(logs, ["q"])["q"].size, off.std(axis=0) / np.sqrt(2), rtol=0.15)
-    assert sensor([logs[0]["q"].column("j0")]) == pytest.approx(1e-3, rel=0.1)
+    assert sensor_noise([logs[0]["q"].column("j0")]) == pytest.approx(1e-3, rel=0.1)
 
 
 def test_only_the_same_drive_told_positions_can_repeat_itself():

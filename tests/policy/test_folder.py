@@ -10,9 +10,9 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.policy.contract import Contract, parse_contract
-from gapless.policy.export import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.network import Policy
+from gapless.policy.onnx import mjlab_keys, onnx_of, recurrent_of
 from gapless.policy.parts import Action, Joints, Recurrent, Term
 from tests.policy import made
 

@@ -83,7 +83,7 @@ def test_the_clock_of_term_reference_and_reward_is_one_and_looking_does_not_move
     for period in range(40):
         time = 0.02 * period
         for _ in range(3):
-            assert gait.time == pytest.approx(time)
+            assert gait.cycles(1.0) == pytest.approx(time)
             np.testing.assert_allclose(gait.clock(clock, command)[0, 0], np.sin(2 * np.pi * 2.5 * time), atol=1e-9)
             np.testing.assert_allclose(gait.offset(command), reference_at(table, np.array([2.5 * time])))
             assert observer(readings, command, action, gait)[0, -2] == pytest.approx(np.sin(2 * np.pi * 2.5 * time), abs=1e-6)

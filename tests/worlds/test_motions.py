@@ -67,7 +67,7 @@ def test_a_motion_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "needs a header"),
+        ("", "the file is empty"),
         ("time,servo\n", "needs a header|at least one row"),
         ("time,servoo\n0,1\n", "unknown joint"),
         ("time,servo\n0,1\n0,2\n", "time must rise"),
@@ -89,5 +89,5 @@ def test_unknown_motions_and_lengths_are_refused():
         plan("chirp", Twin.load("bench"), -1.0, np.random.default_rng(0))
     with pytest.raises(BadInput, match="shorter than a control period"):
         plan("chirp", Twin.load("bench"), 0.001, np.random.default_rng(0))
-    with pytest.raises(BadInput, match="cannot be read"):
+    with pytest.raises(BadInput, match="there is no such file"):
         plan("none.csv", Twin.load("bench"), 1.0, np.random.default_rng(0))

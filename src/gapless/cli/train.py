@@ -91,7 +91,7 @@ def _train(run: Run, out: Path, resume: bool, start: Path | None, threads: int, 
             seen.append(news)
             if console.is_terminal:
                 live.update(learn.dashboard(news, run, (time.perf_counter() - started) / len(seen)), refresh=True)
-            elif news.held_out is not None:
+            elif news.unseen is not None:
                 options.tell(learn.dashboard_line(news, run))
 
         try:
@@ -104,7 +104,7 @@ def _train(run: Run, out: Path, resume: bool, start: Path | None, threads: int, 
     minutes, news = (time.perf_counter() - started) / 60, seen[-1] if seen else None
     if json:
         iteration, best = (news.progress.iteration, news.best_iteration) if news else (0, 0)
-        done = {"iterations": iteration, "best_iteration": best, "held_out": news.best if news else None}
+        done = {"iterations": iteration, "best_iteration": best, "unseen": news.best if news else None}
         print(text.dumps({"policy": str(out), **done, "minutes": minutes}))
         return
     options.tell(f"{minutes:.1f} min; judge the policy with: gapless course {out} --robot {run.robot}")

@@ -96,14 +96,14 @@ def _causes(diagnosis: Diagnosis) -> Iterator[Plot]:
     share, low, high = (100 * np.array([r[k] for r in rows]) for k in (1, 2, 3))
     bars = {"type": "bar", "orientation": "h", "y": place, "x": share.tolist(), "marker": {"color": colours}}
     interval = dots(share[others:], place[others:], GREY, 1, 0.0)
-    interval["error_x"] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": "#808488"}
+    interval["error_x"] = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": GREY}
     interval["error_x"] |= {"array": (high - share)[others:].tolist(), "arrayminus": (share - low)[others:].tolist()}
     labels = dots(np.maximum(high, 0.0), place, GREY, 1, 0.0) | {"mode": "text", "textposition": "middle right"}
     labels["text"] = [f" {s:.0f} %" for s in share]
     left, right = min(0.0, float(low.min())), max(0.0, float(high.max()), 1.0)
     view = [left - 0.02 * right, right + 0.35 * (right - left)]
     layout = {
-        "xaxis": {"range": view, "title": {"text": "% of the squared error"}},
+        "xaxis": {"range": view, "title": "% of the squared error"},
         "yaxis": {"tickvals": place, "ticktext": [r[0] for r in rows], "nticks": len(rows), "showgrid": False},
         "bargap": 0.45,
     }

@@ -94,8 +94,8 @@ def _parting(d: Divergence, label: str) -> Plot:
     data += [line(c.time, 100 * np.maximum(values, 1e-6), colour, 0.8, name=name) for name, values in ends.items()]
     data.append(line([0, d.seconds], [100 * SHARE] * 2, GREY, 1.3, "dash", "share"))
     layout = {
-        "xaxis": {"title": {"text": "s"}},
-        "yaxis": {"type": "log", "title": {"text": "% of the motion"}, "nticks": 5, "exponentformat": "none"},
+        "xaxis": {"title": "s"},
+        "yaxis": {"type": "log", "title": "% of the motion", "nticks": 5, "exponentformat": "none"},
     }
     return Plot(f"{label}: {len(d.pairs)} pair{'s' * (len(d.pairs) > 1)} of runs", data, layout, height=280)
 

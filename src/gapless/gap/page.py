@@ -15,8 +15,10 @@ from gapless.gap.distribution import Distances
 from gapless.measure import overlays
 from gapless.report import (
     BLUE,
+    GREEN,
     GREY,
     ORANGE,
+    PURPLE,
     RED,
     Cell,
     Plot,
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 AHEAD = {"step": "one sample ahead", "0.1": "0.1 s ahead", "0.5": "0.5 s ahead", "1": "1 s ahead", "free": "over whole logs"}
 TICKS = {"step": "1 sample", "0.1": "0.1 s", "0.5": "0.5 s", "1": "1 s", "free": "whole log"}
 PREDICTIONS = {
-    "hold": ("last state held", "#9467bd", ("▽", "dim")),
+    "hold": ("last state held", PURPLE, ("▽", "dim")),
     "command": ("command", GREY, ("□", "white")),
-    "delay": ("command, late", "#2a9d6f", ("◇", "green")),
+    "delay": ("command, late", GREEN, ("◇", "green")),
     "given": ("model", ORANGE, ("●", "bold yellow")),
     "twin": ("with the causes", RED, ("●", "bold red")),
 }
@@ -112,7 +114,7 @@ def _horizons(gap: Gap) -> Plot:
         data.append(line(ends, [factor * floor] * 2, BLUE, 1.5, "dash", "noise floor"))
     layout = {
         "xaxis": {"tickvals": list(place.values()), "ticktext": list(TICKS.values()), "range": ends},
-        "yaxis": {"type": "log", "title": {"text": f"error [{unit}]"}, "dtick": 1, "exponentformat": "none"},
+        "yaxis": {"type": "log", "title": f"error [{unit}]", "dtick": 1, "exponentformat": "none"},
     }
     return Plot("Error, mean over joints", data, layout, height=250)
 

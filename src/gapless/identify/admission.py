@@ -11,9 +11,9 @@ from math import degrees, pi, radians
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from gapless.arrays import Array
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
 from gapless.identify.clean import WORTH, columns, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
@@ -144,7 +144,7 @@ def _follows(twin: Twin, log: Log) -> None:
         if on.sum() < 20:
             continue
         sent, u = log[f"{kind}_cmd"].time, log[f"{kind}_cmd"].column(d.name)
-        told, moved = float(np.ptp(u[_rows(sent, clock[on])])), _moved(q[on])
+        told, moved = float(np.ptp(u[rows_in_force(sent, clock[on])])), _moved(q[on])
         if kind == "tau" and told > 0 and moved < STILL:
             raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {told:.2g} N m: {CHECK}")
         if kind == "tau" or told < TOLD:
@@ -154,7 +154,7 @@ def _follows(twin: Twin, log: Log) -> None:
         if d.name in wrong:
             raise BadInput(f"{name}: {wrong[d.name].sentence}")
         lags = np.arange(0.0, LATE, max(0.01, 1 / log.rate("q")))
-        if not any(_correlation(u[_rows(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
+        if not any(_correlation(u[rows_in_force(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
     if max(_moved(log["q"].column(j)) for j in twin.joints) < STILL:
         raise BadInput(f"{name}: no joint moves in it, so there is nothing to identify")
@@ -213,11 +213,6 @@ def _wildest(twin: Twin, log: Log) -> Drive:
                 break
             worst = np.maximum(worst, np.abs(data.qacc[dofs]))
     return twin.drives[int(worst.argmax())]
-
-
-def _rows(sent: Array, times: Array) -> NDArray[np.int64]:
-    """The command in force at each time."""
-    return np.maximum(np.searchsorted(sent, times, side="right") - 1, 0)
 
 
 def _moved(q: Array) -> float:

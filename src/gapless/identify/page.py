@@ -214,7 +214,7 @@ def _intervals(quantity: str, members: dict[str, Estimate]) -> Plot:
     low, high = min(view, default=0.0), max(view, default=1.0)
     pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     layout = {
-        "xaxis": {"range": [low - pad, high + pad], "title": {"text": literal(estimates[0].unit)}},
+        "xaxis": {"range": [low - pad, high + pad], "title": literal(estimates[0].unit)},
         "yaxis": {
             "tickvals": rows,
             "ticktext": ["all" if of == "*" else literal(of) for of in members],
@@ -290,5 +290,5 @@ def _cloud(joint: str, label: str, x: Array, y: Array) -> Plot:
     thin = np.arange(len(x))[:: max(1, -(-len(x) // MOST_DOTS))]
     most = 1.1 * float(np.quantile(np.abs(y), 0.99)) or 1.0
     means = line([x[b].mean() for b in bins], [y[b].mean() for b in bins], RED, 2)
-    layout = {"xaxis": {"title": {"text": label}}, "yaxis": {"range": [-most if y.min() < 0 else 0.0, most], "zeroline": True}}
+    layout = {"xaxis": {"title": label}, "yaxis": {"range": [-most if y.min() < 0 else 0.0, most], "zeroline": True}}
     return Plot(joint, [dots(x[thin], y[thin], BLUE, 3, 0.35), means], layout, height=150)

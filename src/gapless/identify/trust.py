@@ -6,11 +6,10 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.identify.score import Scores
-from gapless.logs import Log
+from gapless.logs import Log, chatter
 from gapless.measure import Split, Trace, floors
 from gapless.twin import Gaussian, quantities
 
-SWING, CHATTER = 0.3, 0.005  # share of its range that a signal swings and swings back, and share of samples at which it does
 WORSE = 3.0  # times the usual error: a log that contradicts the others
 MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
 POOR = 0.3  # of how much the joints move: a model that leaves this much of it is not adequate
@@ -89,9 +88,7 @@ def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
                 if joint not in log[signal].columns:
                     continue
                 c = log[signal].column(joint)
-                step = np.diff(c) / max(float(np.ptp(c)), 1e-12)
-                back = (np.abs(step[1:]) > SWING) & (np.abs(step[:-1]) > SWING) & (step[1:] * step[:-1] < 0)
-                if back.mean() > CHATTER:
+                if chatter(c):
                     swings[joint] = f"between {c.min():.3g} and {c.max():.3g}"
             if swings:
                 joint, more = next(iter(swings)), f" and {len(swings) - 1} more" if len(swings) > 1 else ""

@@ -99,7 +99,7 @@ class CourseResult(Result):
                 for runs, colour in ((~self.fell, BLUE), (self.fell, RED))
             ]
             axes = {"xaxis": "velocity error [m/s]", "yaxis": "yaw rate error [rad/s]"}
-            layout = {axis: {"title": {"text": text}} for axis, text in axes.items()}
+            layout = {axis: {"title": text} for axis, text in axes.items()}
             yield Section("Every run", plots=[Plot("each run; red ones fell", clouds, layout, 360)], wide=True)
             yield Section("By command", table=Table(("command", "falls", *axes.values()), list(self._by_command())))
         if self.hardness.any():

@@ -22,7 +22,7 @@ def dashboard(news: News, run: Run, seconds: float) -> Table:
         ("steps/s", f"{progress.steps / took:,.0f}"),
         ("physics and inference, update", f"{progress.collect / took:.0%}, {progress.update / took:.0%}"),
         ("falls a minute", f"{60 * progress.terms['falls']:.2f}"),
-        ("best in held-out worlds", f"{news.best:.2f} at {news.best_iteration}" if news.best > float("-inf") else "not yet"),
+        ("best on unseen robots", f"{news.best:.2f} at {news.best_iteration}" if news.best > float("-inf") else "not yet"),
         *_metrics(news),
         ("reward per second", f"{progress.reward:.2f}"),
     ):
@@ -40,7 +40,7 @@ def line(news: News, run: Run) -> str:
     speed, falls = progress.steps / (progress.collect + progress.update), 60 * progress.terms["falls"]
     watched = "".join(f"{name} {value}, " for name, value in _metrics(news))
     return (
-        f"{progress.iteration}/{run.settings.iterations}: reward {progress.reward:.2f}, held out {news.held_out:.2f} "
+        f"{progress.iteration}/{run.settings.iterations}: reward {progress.reward:.2f}, unseen robots {news.unseen:.2f} "
         f"(best {news.best:.2f} at {news.best_iteration}), {watched}falls {falls:.2f} a minute, {speed:,.0f} steps/s"
     )
 

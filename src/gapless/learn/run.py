@@ -37,9 +37,9 @@ Golden = tuple[Frame, ...]
 
 FORMAT = "gapless run 1"
 BELIEF = "belief.json"
-HELD_OUT = 96
-"""Worlds that no training sees, in which checkpoints are compared."""
-HELD_OUT_SECONDS = 5.0
+UNSEEN = 96
+"""Robots that no training sees, on which checkpoints are compared."""
+UNSEEN_SECONDS = 5.0
 GOLDEN = 64
 """Frames that prove an exported policy."""
 MAX_CHECKPOINT = 1 << 30  # bytes
@@ -127,8 +127,8 @@ class News:
     """What a training says after each iteration."""
 
     progress: Progress
-    held_out: float | None
-    """Reward per second in worlds that no training sees, where it was measured just now."""
+    unseen: float | None
+    """Reward per second on robots that no training sees, where it was measured just now."""
     best: float
     best_iteration: int
 
@@ -169,16 +169,16 @@ def train(
             if tuned:
                 training.judge()  # the policy that is tuned further is the best so far
             while training.learner.iteration < last:
-                progress, held_out = training.learner.iterate(), None
+                progress, unseen = training.learner.iterate(), None
                 if progress.iteration % settings.every == 0 or progress.iteration == last:
-                    held_out = training.judge()
+                    unseen = training.judge()
                     training.keep()
-                write(progress, held_out)
-                tell(News(progress, held_out, training.best, training.best_iteration))
+                write(progress, unseen)
+                tell(News(progress, unseen, training.best, training.best_iteration))
     except KeyboardInterrupt:
         if progress is not None and training.best == -np.inf:  # else a run that was not stopped would not have this policy
-            held_out = training.judge()
-            tell(News(progress, held_out, training.best, training.best_iteration))
+            unseen = training.judge()
+            tell(News(progress, unseen, training.best, training.best_iteration))
         raise
     except Diverged:
         best = f"keeps the best checkpoint until then (iteration {training.best_iteration})"
@@ -212,7 +212,7 @@ class _Training:
         self._unseen = draw_from(run.preset, twin, lot=1) if run.preset == "models30" else belief
         self._twin, self._task = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6])), task
         self.best, self.best_iteration = -np.inf, 0
-        """Reward per second in held-out worlds of the best policy, and its iteration."""
+        """Reward per second on unseen robots of the best policy, and its iteration."""
 
         def make(rng: np.random.Generator, hardness: float) -> Environment:
             drawn = belief.narrow(hardness) if run.settings.widen and belief is not None else belief
@@ -244,26 +244,26 @@ class _Training:
         write_checkpoint(self._folder / "checkpoint.pt", state)
 
     def judge(self) -> float:
-        """Run the policy in held-out worlds; where it is the best so far, keep and export it."""
-        environment = make_held_out(self._twin, self._task, self._unseen, self._run.seed, self._threads)
+        """Run the policy on unseen robots; where it is the best so far, keep it."""
+        environment = unseen_robots(self._twin, self._task, self._unseen, self._run.seed, self._threads)
         policy = self.learner.deterministic()
         score, golden = evaluate(policy, environment)
         if score > self.best:
             write_checkpoint(self._folder / "best.pt", self.learner.state())
-            export(policy, environment, golden, self._folder, self._hashes["robot"])
-            self.best, self.best_iteration = score, self.learner.iteration  # only now: an interrupted export is done again
+            save_trained(policy, environment, golden, self._folder, self._hashes["robot"])
+            self.best, self.best_iteration = score, self.learner.iteration  # only now: what was interrupted is done again
         return score
 
 
-def make_held_out(twin: Twin, task: Task, belief: Belief | None, seed: int, threads: int) -> Environment:
-    """The same unseen worlds each time, so that checkpoints are compared in pairs."""
-    return Environment(twin, task, HELD_OUT, belief, np.random.default_rng([seed, 1 << 40]), threads)
+def unseen_robots(twin: Twin, task: Task, belief: Belief | None, seed: int, threads: int) -> Environment:
+    """The same unseen robots each time, so that checkpoints are compared in pairs."""
+    return Environment(twin, task, UNSEEN, belief, np.random.default_rng([seed, 1 << 40]), threads)
 
 
 def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Golden]:
     """Reward per second of a policy, and golden frames: one robot in a row from its start, as a memory needs."""
     observation = environment.reset()["policy"]
-    total, steps = 0.0, round(HELD_OUT_SECONDS / environment.twin.control_dt)
+    total, steps = 0.0, round(UNSEEN_SECONDS / environment.twin.control_dt)
     frames: list[tuple[Frame, Frame]] = []
     in_a_row = True
     for _ in range(steps):
@@ -276,11 +276,11 @@ def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Go
         in_a_row &= not ended[0]
         total += float(step.reward.mean())
         observation = step.observation["policy"]
-    return total / HELD_OUT_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
+    return total / UNSEEN_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
 
 
-def export(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
-    """Write the policy as any runtime takes it."""
+def save_trained(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
+    """Write the policy into its folder, with all that training knows about it in its contract."""
     contract = environment.contract
     contract = dataclasses.replace(
         contract,
@@ -355,17 +355,17 @@ def _events(folder: Path) -> Iterator[Callable[[Any, float | None], None]]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        yield lambda progress, held_out: None
+        yield lambda progress, unseen: None
         return
     writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
 
-    def write(progress: Progress, held_out: float | None) -> None:
+    def write(progress: Progress, unseen: float | None) -> None:
         figures = {"falls_per_second" if name == "falls" else f"reward/{name}": value for name, value in progress.terms.items()}
         figures |= {f"metric/{name}": value for name, value in progress.metrics.items()}
         figures |= {f"loss/{name}": value for name, value in progress.losses.items()}
         figures |= {"reward": progress.reward, "learning_rate": progress.rate, "action_std": progress.std}
         figures["steps_per_second"] = progress.steps / (progress.collect + progress.update)
-        figures |= {} if held_out is None else {"held_out_reward": held_out}
+        figures |= {} if unseen is None else {"unseen_reward": unseen}
         for name, value in figures.items():
             writer.add_scalar(name, value, progress.iteration)
 

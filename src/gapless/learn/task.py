@@ -99,6 +99,14 @@ def fallen(scene: Scene) -> Bools:
     return np.asarray((scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height))
 
 
+def following(error: Array, width: float, weight: float = 2.0) -> Array:
+    """Reward for following a command: a bell around no error, and a slope that leads there from afar.
+
+    width: of the bell, squared, in the unit of the error, squared.
+    """
+    return np.asarray(weight * np.exp(-(error**2) / width) - 0.5 * weight * np.abs(error))
+
+
 def joint_terms(twin: Twin, history: int = 1) -> tuple[Term, ...]:
     """Joint positions, joint velocities, the last action, and the IMU where the base floats."""
     joints = len(twin.joints)

@@ -16,6 +16,7 @@ from gapless.logs.inspection.finding import ERROR
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping, load as load_mapping
+from gapless.logs.sensor import chatter, quantum, sensor_noise
 
 
 def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:

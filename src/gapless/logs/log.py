@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
 
 UNITS = {
@@ -185,8 +186,7 @@ class Log:
         if not signal.ordered:
             raise BadInput(f"the time of signal {name} runs backwards; `gapless inspect` shows where")
         if hold if hold is not None else name in HELD:
-            last = np.searchsorted(signal.time, times, side="right") - 1
-            return signal.values[np.maximum(last, 0)]
+            return signal.values[rows_in_force(signal.time, times)]
         values = np.column_stack([np.interp(times, signal.time, c) for c in signal.values.T])
         return values / np.linalg.norm(values, axis=1, keepdims=True) if name == "quat" else values
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.logs import Log
+from gapless.logs import Log, sensor_noise
 from gapless.measure.outliers import RARE
 from gapless.measure.repeated import Repeat, command_of, repeats
 from gapless.measure.signals import difference, difference_columns
@@ -22,8 +22,6 @@ LONGEST = 30.0  # s: of one repeat
 STILL = 0.02  # of how far a joint is ever commanded: less says nothing about how well it repeats
 RESOLUTION = 1e-4  # rad: a 16-bit encoder's step; no robot tells positions apart that are closer
 TILT = 2e-3  # rad: by which an IMU's orientation is off however quiet it is
-SEGMENT = 64  # samples of a spectrum
-TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
 
 
 @dataclass(frozen=True)
@@ -56,39 +54,9 @@ def same_drive(one: Log, other: Log) -> bool:
     )
 
 
-def sensor(columns: Sequence[Array]) -> float:
-    """Standard deviation of a sensor's noise, from the highest frequencies and the quantum of its readings.
-
-    columns: its samples, log by log.
-    """
-    window = np.blackman(SEGMENT)  # what moves slowly hardly shows at the highest frequencies
-    power = []
-    for c in columns:
-        c = c[np.isfinite(c)]
-        whole = c[: len(c) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
-        spectrum = np.fft.rfft(window * (whole - whole.mean(axis=1, keepdims=True)), axis=1)
-        power.append(np.abs(spectrum[:, int(TOP * SEGMENT / 2) :]) ** 2 / (window**2).sum())
-    every = np.concatenate(power) if power else np.empty(0)
-    # the median leaves out steps and knocks, which have all frequencies; of an exponential distribution it is ln 2 of the mean
-    white = float(np.median(every)) / np.log(2) if every.size else 0.0
-    return float(np.sqrt(max(white, quantum(columns) ** 2 / 12)))
-
-
-def quantum(columns: Sequence[Array]) -> float:
-    """The step in which readings come, or 0 where they are not rounded."""
-    steps = np.abs(np.concatenate([np.diff(c) for c in columns] or [np.empty(0)]))
-    steps = steps[np.isfinite(steps) & (steps > 1e-9)]
-    if len(steps) < 10:
-        return 0.0
-    smallest = float(np.quantile(steps, 0.01))
-    unit = float(np.median(steps[steps < 1.5 * smallest]))
-    small = steps[steps < 20 * unit] / unit  # of larger ones the rounding of the unit itself adds up
-    return unit if np.mean(np.abs(small - np.round(small)) < 0.05) > 0.95 else 0.0
-
-
 def _floor(logs: Sequence[Log], signal: str, again: Sequence[Repeat]) -> Floor:
     columns = tuple(c for c in logs[0][signal].columns if all(c in log[signal].columns for log in logs))
-    size = np.array([sensor([log[signal].column(c) for log in logs]) for c in columns])
+    size = np.array([sensor_noise([log[signal].column(c) for log in logs]) for c in columns])
     if signal == "quat":  # the rotation vector between two is twice the difference of their vector parts
         columns, size = difference_columns("quat", columns), 2 * size[1:]
     repeated = np.zeros(len(columns))

@@ -71,8 +71,8 @@ def _overlay(trace: Trace, rows: Ints, joint: int, predictions: Mapping[str, str
         data.append(line(time, measured + off, colour, 1.4, name=name))
         data.append(line(time, off, colour, 1.4, name=name) | {"yaxis": "y2"})
     layout = {
-        "xaxis": {"title": {"text": "s"}, "anchor": "y2"},
-        "yaxis": {"title": {"text": label}, "domain": [0.42, 1]},
-        "yaxis2": {"title": {"text": "error"}, "domain": [0, 0.32], "nticks": 4, "zeroline": True},
+        "xaxis": {"title": "s", "anchor": "y2"},
+        "yaxis": {"title": label, "domain": [0.42, 1]},
+        "yaxis2": {"title": "error", "domain": [0, 0.32], "nticks": 4, "zeroline": True},
     }
     return Plot(caption, data, layout, height=250)

@@ -12,9 +12,9 @@ Nothing here knows a simulator; torch and onnx are only needed to write a policy
 from gapless.policy.act import targets
 from gapless.policy.contract import Contract
 from gapless.policy.estimate import Estimator
-from gapless.policy.export import onnx_of, recurrent_of
 from gapless.policy.folder import load_policy, save_policy
 from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
+from gapless.policy.onnx import onnx_of, recurrent_of
 from gapless.policy.parts import Action, Conventions, Joints, Observation, Reference, RobotIdentity, Source, Term, Timing

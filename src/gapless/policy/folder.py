@@ -16,8 +16,8 @@ from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.plain import read_json
 from gapless.policy.contract import Contract, parse_contract, readable
-from gapless.policy.export import KEY, with_contract
 from gapless.policy.network import Policy
+from gapless.policy.onnx import KEY, with_contract
 
 NETWORK, CONTRACT, GOLDEN = "policy.onnx", "contract.json", "golden.npz"
 LIMITS = {NETWORK: 256 << 20, CONTRACT: 4 << 20, GOLDEN: 64 << 20}

@@ -45,10 +45,9 @@ class Gait:
         """Speed of the base above which a robot steps in place [m/s]; None for never."""
         self._velocity, self._awake = np.zeros((n, 2)), np.zeros(n)
 
-    @property
-    def time(self) -> Array:
-        """Time since each robot's reset [s]. Shape: (n,)."""
-        return self._periods * self._dt
+    def cycles(self, frequency: float) -> Array:
+        """How far each robot is into a gait of a frequency [Hz], in cycles since its reset. Shape: (n,)."""
+        return self._periods * self._dt * frequency
 
     def reset(self, which: Bools) -> None:
         """Start the clock of some robots anew and forget how they moved, by a mask of shape (n,)."""
@@ -95,7 +94,7 @@ class Gait:
     def offset(self, command: ArrayLike) -> Array:
         """What the reference adds to the targets of the driven joints, zero for robots that stand. Shape: (n, joints)."""
         assert self._reference is not None
-        added = reference_at(self._table, self.time * self._reference.frequency)
+        added = reference_at(self._table, self.cycles(self._reference.frequency))
         return added * self.steps(command, self._reference.commands)[:, None]
 
 

@@ -1,5 +1,20 @@
 """Reports: what a person would rather look at than read, on one page or in a terminal; and what every result can do."""
 
-from gapless.report.page import BLUE, GREY, ORANGE, RED, Cell, Plot, Section, Table, Verdict, dots, line
 from gapless.report.result import Result, in_terminal, notes
+from gapless.report.sections import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    Cell,
+    Plot,
+    Section,
+    Table,
+    Verdict,
+    dots,
+    line,
+)
 from gapless.report.words import known, literal, percent, short, shown, size

@@ -18,7 +18,7 @@ from rich.text import Text
 from gapless.errors import BadInput
 from gapless.files import reason
 from gapless.plain import plain, read_json, typed, write_json
-from gapless.report.page import Section, Verdict, write
+from gapless.report.sections import Section, Verdict, write
 
 WIDTH = 100  # letters: of a result as text, where no terminal says how wide it is
 PAGE = "report.html"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.files import atomic
-from gapless.twin.space import Parameter, Space
+from gapless.plain import plain, read_json, typed, write_json
+from gapless.twin.space import Space
 
+FORMAT = "gapless belief 1"
 MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
 
 
@@ -154,12 +153,7 @@ class Particles:
 
 
 Belief = Point | Box | Gaussian | Particles
-_KINDS: Mapping[str, type[Point] | type[Box] | type[Gaussian] | type[Particles]] = {
-    "point": Point,
-    "box": Box,
-    "gaussian": Gaussian,
-    "particles": Particles,
-}
+_KINDS: dict[str, type[Belief]] = {kind.__name__.lower(): kind for kind in (Point, Box, Gaussian, Particles)}
 
 
 def within_tolerance(space: Space) -> Box:
@@ -169,56 +163,27 @@ def within_tolerance(space: Space) -> Box:
 
 def save(belief: Belief, path: str | os.PathLike[str], twin: Mapping[str, Any] | None = None) -> None:
     """Write a belief as JSON, whole or not at all, with the recipe of its twin (`gapless.twin.recipe`) where that is given."""
-    kind = next(k for k, cls in _KINDS.items() if isinstance(belief, cls))
-    numbers = {f.name: np.asarray(getattr(belief, f.name)).tolist() for f in dataclasses.fields(belief)[1:]}
-    text = json.dumps(
-        {
-            "format": "gapless belief 1",
-            "kind": kind,
-            "parameters": [dataclasses.asdict(p) for p in belief.space.parameters],
-            "fixed": dict(belief.space.fixed),
-            **numbers,
-            **({} if twin is None else {"twin": twin}),
-        },
-        indent=1,
-        allow_nan=False,
-    )
-    with atomic(Path(path)) as part:
-        part.write_text(text)
+    table = plain(belief)
+    space = table.pop("space")
+    of = {} if twin is None else {"twin": twin}
+    write_json(path, {"format": FORMAT, "kind": type(belief).__name__.lower(), **space, **table, **of})
 
 
 def load(path: str | os.PathLike[str]) -> Belief:
     """Read a belief written by `save`; every fault is one sentence that names the file."""
     data = table(path)
-    cls = _KINDS[data["kind"]]
     try:
-        space = Space(tuple(_parameter(p) for p in data["parameters"]), {str(k): float(v) for k, v in data["fixed"].items()})
-        arrays = [np.array(data[f.name], dtype=float) for f in dataclasses.fields(cls)[1:]]
-        return cls(space, *arrays)
-    except BadInput as error:
+        return typed(_KINDS[data["kind"]], data, space=typed(Space, data))
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadInput(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise BadInput(f"{path}: {type(error).__name__} in the belief: {error}") from None
 
 
 def table(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a belief's file holds, as it is written there."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > MAX_FILE:
-            raise BadInput(f"{path}: larger than {MAX_FILE // 2**20} MB, which is no belief")
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not valid JSON ({error})") from None
-    if not isinstance(data, dict) or data.get("format") != "gapless belief 1" or str(data.get("kind")) not in _KINDS:
-        raise BadInput(f"{path}: not a belief file (expected format 'gapless belief 1' and a kind of {', '.join(_KINDS)})")
+    data = read_json(path, MAX_FILE)
+    if data.get("format") != FORMAT or str(data.get("kind")) not in _KINDS:
+        raise BadInput(f"{path}: not a belief file (expected format {FORMAT!r} and a kind of {', '.join(_KINDS)})")
     return data
-
-
-def _parameter(data: Mapping[str, Any]) -> Parameter:
-    return Parameter(**{**data, "members": tuple(data.get("members", ()))})
 
 
 def _fraction(by: float) -> float:

@@ -90,7 +90,6 @@ def _compiled() -> Any:
     loss_at, n_v = model_at["dof_frictionloss"], model_at["nv"]
     ne_at, nf_at, type_at, id_at = data_at["ne"], data_at["nf"], data_at["efc_type"], data_at["efc_id"]
     efc_at, qpos_at, qvel_at, torque_at = (data_at[f] for f in ("efc_frictionloss", "qpos", "qvel", "qfrc_actuator"))
-    dry = numba.njit(dry_friction)
     friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
     actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
     read_size, _ = _readers(numba, types.int64)
@@ -126,7 +125,7 @@ def _compiled() -> Any:
             torque = numbers(d, torque_at, nv)[v] if loaded else 0.0
             angle = numbers(d, qpos_at, qpos_adr[j] + 1)[qpos_adr[j]] - user[start + HOME]
             rest = user[start], user[start + 1], user[start + 2], user[start + 3], user[start + 4], user[start + 5]
-            limit[row] = max(dry(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
+            limit[row] = max(dry_friction(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
     return friction
 

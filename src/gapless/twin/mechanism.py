@@ -134,7 +134,7 @@ class Fields(dict[str, Array]):
     """Model and path fields of n worlds: each starts as the model's own values and is written in place.
 
     Keys are MjModel field names (`dof_damping`), `opt.` fields of MjOption, and `path.` fields of the command and sensor
-    path (see `gapless.worlds.path`). Shape of each: (n, ...).
+    path (see `gapless.twin.path`). Shape of each: (n, ...).
     """
 
     def __init__(self, base: Mapping[str, Array] | Callable[[str], Array], n: int):

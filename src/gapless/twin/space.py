@@ -10,11 +10,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput, unknown
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Space:
     """Named parameters in one order. Vectors over it have shape (..., len(space))."""
 
     parameters: tuple[Parameter, ...]
-    fixed: Mapping[str, float] = field(default_factory=dict)
+    fixed: dict[str, float] = field(default_factory=dict)
     """Parameters of the twin held at a value other than nominal."""
 
     def __post_init__(self) -> None:
@@ -109,7 +108,7 @@ class Space:
         return np.array([p.scale for p in self.parameters])
 
     @cached_property
-    def _log(self) -> NDArray[np.bool_]:
+    def _log(self) -> Bools:
         return np.array([p.log for p in self.parameters], dtype=bool)
 
     def match(self, pattern: str) -> tuple[str, ...]:

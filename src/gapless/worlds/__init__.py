@@ -1,8 +1,7 @@
 """Worlds: many copies of a twin, each with its own parameters, stepped together on `mujoco.batch`.
 
 `Worlds` sends commands through a path that delays, jitters and loses them, steps physics, and reads sensors through a path
-that delays, skews, biases and loses readings. `path.py` holds the arithmetic of both,
-live and for a whole log.
+that delays, skews, biases and loses readings. `gapless.delay` holds the arithmetic of both delays, live and for a whole log.
 """
 
 from gapless.worlds.command_path import Stream

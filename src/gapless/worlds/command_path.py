@@ -5,12 +5,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import mujoco
+import numba
 import numpy as np
 
 from gapless.arrays import Array, Ints
+from gapless.delay import in_steps, received_from_log, received_live
 from gapless.robots import home_key, is_position_servo
 from gapless.twin import Twin
-from gapless.worlds import path as _path
+
+
+@numba.vectorize(["float64(float64, float64)"], cache=True)
+def rounded(value: float, quantum: float) -> float:
+    """A value to the nearest multiple of a quantum; as it is where that is 0."""
+    step = quantum if quantum > 0.0 else 1.0  # vectorised code takes both branches, and would warn of a division by zero
+    steps = np.rint(value / step)
+    return steps * step if quantum > 0.0 else value
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,7 @@ class CommandPath:
     def __init__(self, twin: Twin, n: int, high: Mapping[str, float]):
         """high: quantity to the largest value that it may take."""
         model, nu = twin.model, twin.model.nu
-        self._timestep, self._substeps = model.opt.timestep, twin.substeps
+        self._timestep = model.opt.timestep
         self._joint, self._servo = np.zeros(nu, dtype=int), np.zeros(nu)
         self.limits = np.repeat([[-np.inf], [np.inf]], nu, axis=1)
         """Least and greatest command. Shape: (2, controls)."""
@@ -44,47 +53,48 @@ class CommandPath:
         for a in np.flatnonzero(model.actuator_ctrllimited):
             self.limits[:, model.actuator_ctrladr[a]] = model.actuator_ctrlrange[a]
         longest = high.get("latency.action", 0.0) + high.get("latency.jitter", 0.0)
-        self._ring = math.ceil(longest / twin.control_dt) + 2
-        self._sent, self._late = np.zeros((n, self._ring, nu)), np.zeros((n, self._ring, nu))
-        self._held = np.zeros((n, nu))
-        self._newest = 0
+        under_way = (n, nu, math.ceil(longest / twin.control_dt) + 2)
+        self._acts, self._values = np.zeros(under_way), np.zeros(under_way)
         self.control: Array = np.zeros((n, twin.substeps, nu))
         """What the actuators receive at each step of the last period. Shape: (n, substeps, controls)."""
 
     def reset(self, ids: Ints, command: Array, path: Mapping[str, Array]) -> Array:
         """Worlds have always been told a command (k, controls); what of it their actuators receive."""
-        self._held[ids] = self._firmware(command, path, ids)
-        self._sent[ids] = self._held[ids][:, None]
-        self._late[ids] = 0.0
-        return self._held[ids]
+        taken = self._taken(command, path) - self._zero(path)[ids]
+        self._acts[ids], self._values[ids] = 0.0, taken[:, :, None]
+        return taken
 
     def send(self, command: Array, path: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Send a command (n, controls); what the actuators receive in the period that follows, see `control`."""
-        self._newest = new = (self._newest + 1) % self._ring
-        arrived = np.isfinite(self._late[:, new])
-        self._held = np.where(arrived, self._sent[:, new], self._held)
-        self._sent[:, new] = self._firmware(command, path, slice(None))
         chance = rng.random((len(command), 2))
-        late = path["path.action"] + path["path.jitter"] * chance[:, :1]
-        self._late[:, new] = self._by_control(_path.in_steps(late, self._timestep))
-        self._late[chance[:, 1] < path["path.drop"], new] = np.inf
-        _path.deliver(self._sent, self._late, self._held, new, self._substeps, self.control)
+        late = self._by_control(in_steps(path["path.action"] + path["path.jitter"] * chance[:, :1], self._timestep))
+        late[chance[:, 1] < path["path.drop"]] = np.inf
+        received_live(self._acts, self._values, self._taken(command, path) - self._zero(path), late, self.control)
         return self.control
 
     def play(self, stream: Stream, path: Mapping[str, Array], first: int, steps: int) -> Array:
         """What the actuators receive from a stream at some steps, (n, steps, controls); nothing is lost on the way."""
         # jitter delays by half of it on average
-        late = self._by_control(_path.in_steps(path["path.action"] + path["path.jitter"] / 2, self._timestep))
-        quantum, offset = (self._by_control(path[f"path.{f}"]) * self._servo for f in ("quantum_cmd", "offset_q"))
-        out = np.empty((len(offset), steps, len(self._joint)))
-        of, shaped = (stream.sent, stream.values, stream.ahead, stream.window), (quantum, self.limits, offset, stream.gains)
-        _path.hold(*of, late, *shaped, first, out)
-        return out
+        late = self._by_control(in_steps(path["path.action"] + path["path.jitter"] / 2, self._timestep))
 
-    def _firmware(self, command: Array, path: Mapping[str, Array], ids: Ints | slice) -> Array:
-        """Commands of worlds as the firmware takes them, against the joint's true zero."""
-        quantum, offset = (self._by_control(path[f"path.{f}"][ids]) * self._servo for f in ("quantum_cmd", "offset_q"))
-        return np.asarray(_path.firmware(command, quantum, *self.limits) - offset)
+        def received(values: Array) -> Array:
+            out = np.empty((len(late), steps, len(self._joint)))
+            received_from_log(stream.sent, values, stream.window, late, first, out)
+            return out
+
+        control = received(self._taken(stream.values, path)) - self._zero(path)[:, None]
+        for ahead, gain in zip(stream.ahead, stream.gains.swapaxes(0, 1), strict=True) if stream.ahead.size else ():
+            control += gain[:, None] * received(ahead)
+        return control
+
+    def _taken(self, command: Array, path: Mapping[str, Array]) -> Array:
+        """Commands (k, controls) as the firmware takes them: rounded as in any world, and limited."""
+        quantum = self._by_control(path["path.quantum_cmd"][:1]) * self._servo
+        return np.clip(rounded(command, quantum), *self.limits)
+
+    def _zero(self, path: Mapping[str, Array]) -> Array:
+        """What the zero of a servo's encoder takes off its commands. Shape: (n, controls)."""
+        return self._by_control(path["path.offset_q"]) * self._servo
 
     def _by_control(self, values: Array) -> Array:
         """Values by joint (k, joints) as values by control; 0 where there are no joints."""

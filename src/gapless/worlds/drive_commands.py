@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import Drive, is_dc_motor
@@ -38,7 +39,7 @@ class DriveCommands:
 
     def at(self, times: Array) -> DriveCommands:
         """What is in force at some times (k,) [s]."""
-        rows = np.maximum(np.searchsorted(self.time, times, side="right") - 1, 0)
+        rows = rows_in_force(self.time, times)
         return DriveCommands(times, *(v[rows] for v in (self.target, self.velocity, self.torque, self.kp, self.kd)))
 
 
@@ -117,4 +118,4 @@ def _held(clock: Array | None, values: Array, times: Array) -> Array:
     """Values in force at some times."""
     if clock is None:
         return np.broadcast_to(values, times.shape)
-    return values if clock is times else values[np.maximum(np.searchsorted(clock, times, side="right") - 1, 0)]
+    return values if clock is times else values[rows_in_force(clock, times)]

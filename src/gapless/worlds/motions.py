@@ -9,7 +9,9 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
+from gapless.files import text
 from gapless.robots import imu_of
 from gapless.twin import Twin
 from gapless.worlds.engine import quiet
@@ -180,15 +182,10 @@ SHAPES: dict[str, Callable[[Array, int, np.random.Generator], Array]] = {
 def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
     """Commands from a CSV file, held between its rows."""
     file = Path(path)
+    head, _, body = text(file, MAX_FILE).partition("\n")
+    header = [h.strip() for h in head.split(",")]
     try:
-        if file.stat().st_size > MAX_FILE:
-            raise BadInput(f"{file}: a motion file has at most {MAX_FILE // 2**20} MB")
-        with file.open() as lines:
-            header = [h.strip() for h in lines.readline().split(",")]
-            text = lines.read()
-        rows = np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2) if text.strip() else np.empty((0, len(header)))
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
+        rows = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2) if body.strip() else np.empty((0, len(header)))
     except ValueError as error:
         raise BadInput(f"{file}: {error}") from None
     if "time" not in header or not len(rows) or rows.shape[1] != len(header):
@@ -200,5 +197,4 @@ def _from_file(path: str | os.PathLike[str], twin: Twin, t: Array) -> Array:
     if np.any(np.diff(clock) <= 0) or not np.isfinite(rows).all():
         raise BadInput(f"{file}: time must rise and every number be finite")
     t = t[t <= clock[-1] - clock[0] + twin.control_dt]
-    held = np.maximum(np.searchsorted(clock - clock[0], t + 1e-9, side="right") - 1, 0)
-    return rows[held][:, [header.index(j) for j in twin.joints]]
+    return rows[rows_in_force(clock - clock[0], t + 1e-9)][:, [header.index(j) for j in twin.joints]]

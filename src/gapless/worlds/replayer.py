@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools, Ints
+from gapless.delay import in_steps
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.robots import imu_of, is_dc_motor
@@ -23,7 +24,6 @@ from gapless.twin import KD, KP, Fields, Point, Space, Twin
 from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.drive_commands import drive_commands
 from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
-from gapless.worlds.path import in_steps
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.sense import columns_of, to_imu
 from gapless.worlds.worlds import Worlds

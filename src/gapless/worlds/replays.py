@@ -173,4 +173,4 @@ def _plot(replay: Replay, joint: int) -> Plot:
         x, y = (np.hstack([part, broken]).ravel()[::every] for part in (time, np.degrees(values)))
         lines.append(line(x, y, colour, width, name=name))
     error = np.degrees(replay.rmse("q")[0, joint])
-    return Plot(f"{replay.joints[joint]}: {short(error)} deg off", lines, {"yaxis": {"title": {"text": "deg"}}}, height=220)
+    return Plot(f"{replay.joints[joint]}: {short(error)} deg off", lines, {"yaxis": {"title": "deg"}}, height=220)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array, Ints
+from gapless.delay import in_steps, states_at
 from gapless.twin import StepState
-from gapless.worlds import path as _path
 from gapless.worlds.engine import Engine
 
 Force = Callable[[StepState], Array]
@@ -83,7 +83,7 @@ class Sampler:
         """
         self.field, self._columns, self._window = field, columns, window
         with np.errstate(invalid="ignore"):  # NaN stays NaN
-            self._age, self._times = (np.ascontiguousarray(_path.in_steps(t, timestep)) for t in (age, times))
+            self._age, self._times = (np.ascontiguousarray(in_steps(t, timestep)) for t in (age, times))
         self._taken = np.zeros(age.shape, dtype=np.int64)
         self.values: Array = np.full((len(window), times.shape[1], len(columns)), np.nan)
         """Shape: (n, readings, k)."""
@@ -91,6 +91,4 @@ class Sampler:
     def take(self, stretch: Stretch) -> None:
         """Read what falls into a stretch."""
         before, record = stretch.before[self.field], stretch.record[self.field]
-        _path.sample(
-            before, record, self._columns, self._times, self._window, self._age, stretch.first, self._taken, self.values
-        )
+        states_at(before, record, self._columns, self._times, self._window, self._age, stretch.first, self._taken, self.values)

@@ -8,10 +8,11 @@ import numpy as np
 
 from gapless import rotations
 from gapless.arrays import Array, Bools, Ints
+from gapless.delay import in_steps, state_ago
 from gapless.errors import BadInput, unknown
 from gapless.robots import IMU, drives, imu_of
 from gapless.twin import ACCELEROMETER, Twin
-from gapless.worlds import path as _path
+from gapless.worlds.command_path import rounded
 
 SIGNALS = ("q", "dq", "tau", "quat", "gyro", "acc")
 IMU_FIELDS = tuple(f"path.{f}" for f in ("imu_roll", "imu_pitch", "slope_roll", "slope_pitch", "bias_gyro"))
@@ -116,7 +117,7 @@ class Sense:
             lost = rng.random(len(self._drift)) < path["path.frame_drop"]
         for signal, (field, columns) in self._columns.items():
             read = np.empty((len(self._drift), len(columns)))
-            _path.read(self._ring[field], self._newest, columns, self._late[signal], read)
+            state_ago(self._ring[field], self._newest, columns, self._late[signal], read)
             out = self._distort(signal, read, path, slice(None))
             if lost is not None and lost.any():
                 out[lost] = self.readings[signal][lost]
@@ -128,7 +129,7 @@ class Sense:
         # the IMU is on the bus of the first joint; a thing without any joints has no bus, and no delay
         bus = late[:, :1] if late.shape[1] else np.zeros((len(late), 1))
         for signal, steps in self._late.items():
-            steps[ids] = _path.in_steps(late if signal in ("q", "dq", "tau") else bus, self._timestep)
+            steps[ids] = in_steps(late if signal in ("q", "dq", "tau") else bus, self._timestep)
         if self.imu is not None:
             of = {name: path[name][ids] for name in IMU_FIELDS}
             self._seat[ids], self._ground[ids] = seat_of(of, self.imu), ground_of(of)
@@ -137,8 +138,8 @@ class Sense:
         """A recorded field of every world as it was some time ago [s], exact between steps. age and result: (n, columns)."""
         assert age.shape[1] == len(columns)  # compiled code does not check
         out = np.empty(age.shape)
-        late = np.ascontiguousarray(_path.in_steps(age, self._timestep))
-        _path.read(self._ring[field], self._newest, columns, late, out)
+        late = np.ascontiguousarray(in_steps(age, self._timestep))
+        state_ago(self._ring[field], self._newest, columns, late, out)
         return out
 
     def reset(self, ids: Ints, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:
@@ -174,9 +175,9 @@ class Sense:
             return values[:, None] if values.ndim == 1 else values
 
         if signal == "q":
-            return np.asarray(_path.firmware(true + of("offset_q") + of("noise_q") * noise, of("quantum_q"), -np.inf, np.inf))
+            return np.asarray(rounded(true + of("offset_q") + of("noise_q") * noise, of("quantum_q")))
         if signal == "dq":
-            return np.asarray(_path.firmware(true + of("noise_dq") * noise, of("quantum_dq"), -np.inf, np.inf))
+            return np.asarray(rounded(true + of("noise_dq") * noise, of("quantum_dq")))
         if signal == "tau":
             return true + of("noise_tau") * noise
         assert self.imu is not None

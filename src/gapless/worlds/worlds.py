@@ -1,7 +1,6 @@
 """Worlds: N copies of a twin drawn from a belief and stepped together at the control rate."""
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import mujoco
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput, unknown
+from gapless.files import available_memory
 from gapless.robots import base_joint, imu_of
 from gapless.twin import Belief, Fields, Point, Twin, callback
 from gapless.worlds.command_path import Activation, CommandPath, Stream
@@ -283,18 +283,9 @@ class Worlds:
         fields = self.twin.fields(self.twin.space.nominal)
         numbers = 4 * sum(v.size for v in fields.values()) + 40 * (model.nq + 2 * model.nv) + 3 * 16 * model.nu
         each = 8 * (numbers + mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value))
-        free = 0.9 * _free_memory()
+        free = 0.9 * available_memory()
         if each * self.n > free:
             raise BadInput(
                 f"{self.n} worlds of {self.twin.name} need about {each * self.n / 2**30:.1f} GB and {free / 2**30:.1f} GB are "
                 f"free: use at most {int(free / each)}"
             )
-
-
-def _free_memory() -> float:
-    """Bytes of memory that can still be used."""
-    try:
-        with open("/proc/meminfo") as f:
-            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -86,7 +86,7 @@ class Excitation(Result):
         plots = []
         for j, joint in enumerate(self.twin.joints):
             lines = [line(time, m[:, j], c, 1.4) for m, c in ((self.baselines["chirp"], GREY), (self.motion, RED))]
-            plots.append(Plot(joint, lines, {"yaxis": {"title": {"text": "rad"}}}))
+            plots.append(Plot(joint, lines, {"yaxis": {"title": "rad"}}))
         yield Section("Commands", "Over time [s].", legend=[("designed", RED), ("chirp", GREY)], plots=plots, wide=True)
 
     def glance(self) -> Iterable[RenderableType]:

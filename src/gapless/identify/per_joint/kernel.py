@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
+from gapless.delay import mean_in_force, newest_by
 from gapless.identify.per_joint.inverse_dynamics import Course
 from gapless.measure import FREE_WINDOW
 from gapless.twin import FRICTION_SOLREF as SOLREF, LEAST_PLAY as LEAST, dry_friction
@@ -138,25 +139,28 @@ def residuals(data: Data, values: Array) -> Array:
     substeps = np.maximum(np.rint(period / data.timestep), 1).astype(np.int64)
     vectors = np.ascontiguousarray(values).view(RECORD)[:, 0]
     fed = bool(data.series.velocity.any() or data.series.torque.any())
-    _run_all(vectors, data.series, data.starts, substeps, period / substeps, fed, data.home, data.servo, out)
+    stretch = np.repeat(np.arange(len(substeps)), np.diff(data.starts))
+    sent = ((np.arange(len(stretch)) - data.starts[stretch]) * substeps[stretch]).astype(np.float64)
+    _run_all(vectors, data.series, sent, data.starts, substeps, period / substeps, fed, data.home, data.servo, out)
     out[:, ~data.valid] = 0.0
     return np.clip(np.nan_to_num(out, nan=1e3, posinf=1e3, neginf=-1e3), -1e3, 1e3)
 
 
-_dry_friction = numba.njit(dry_friction)  # numba keeps what it compiled here until this file changes, whatever that one does
-
-
+# numba keeps what it compiled until this file changes: after a change of `dry_friction` or `gapless.delay`, delete __pycache__
 @numba.njit(parallel=True, cache=True)
-def _run_all(vectors, s, starts, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
+def _run_all(vectors, s, sent, starts, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
     count = len(starts) - 1
     for job in numba.prange(len(vectors) * count):
         row, i = job // count, job % count
-        _run(vectors[row], s, starts[i], starts[i + 1], substeps[i], dt[i], fed, home, servo, out[row])
+        _run(vectors[row], s, sent, starts[i], starts[i + 1], substeps[i], dt[i], fed, home, servo, out[row])
 
 
 @numba.njit(cache=True)
-def _run(p, s, first, last, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
-    """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before."""
+def _run(p, s, sent, first, last, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
+    """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before.
+
+    sent: when each sample's command was sent, in steps since the start of its stretch.
+    """
     kp, kd, armature, viscous, offset = p.kp, p.kd, p.armature, p.viscous, p.offset
     limit, strength, play, stiffness = p.limit, p.strength, p.play, p.stiffness
     most, brake = 1e300, 0.0
@@ -165,8 +169,6 @@ def _run(p, s, first, last, substeps, dt, fed, home, servo, out):  # type: ignor
         kp, kd = kp * most, kd * most
     line = limit / p.no_load_speed if p.no_load_speed > 0.0 else 0.0
     late = p.delay / dt
-    whole = int(np.floor(late))
-    part = late - whole
     parted = play > 0.0 or stiffness > 0.0
     half = max(0.5 * play, LEAST) if play > 0.0 else 0.0
     rotor = armature if armature > 0.0 else ROTOR
@@ -178,18 +180,18 @@ def _run(p, s, first, last, substeps, dt, fed, home, servo, out):  # type: ignor
         link -= min(max(borne / (steep + 1e-9), -half), half)
         link -= borne / (stiffness + steep) if stiffness > 0.0 else 0.0
     out[first] = 0.0
-    step = 0
+    sent, command, torques, speeds = sent[first:last], s.command[first:last], s.torque[first:last], s.velocity[first:last]
+    step = newest = 0
     for k in range(first, last - 1):
         on = s.kp[k] > 0.0
         damping = kd * s.kd[k] if servo else 0.0
         for i in range(substeps):
-            newer = first + max(step - whole, 0) // substeps
-            older = first + max(step - whole - 1, 0) // substeps
-            target = (1.0 - part) * s.command[newer] + part * s.command[older]
+            newest = newest_by(sent, step - late, newest)
+            target = mean_in_force(sent, command, newest, step - late, 1.0)
             ahead = 0.0  # velocity and torque fed forward to a servo, as late as its target
             if fed and on:
-                ahead = (1.0 - part) * s.torque[newer] + part * s.torque[older]
-                ahead += damping * ((1.0 - part) * s.velocity[newer] + part * s.velocity[older])
+                ahead = mean_in_force(sent, torques, newest, step - late, 1.0)
+                ahead += damping * mean_in_force(sent, speeds, newest, step - late, 1.0)
             share = (i + 0.5) / substeps
             moved = s.inertia[k] + share * (s.inertia[k + 1] - s.inertia[k])
             # gravity on a joint that turns is a sine of its angle: exact however far off what is simulated is
@@ -202,7 +204,7 @@ def _run(p, s, first, last, substeps, dt, fed, home, servo, out):  # type: ignor
             else:
                 push = torque = strength * s.kp[k] * target
                 damp = viscous
-            grip = _dry_friction(
+            grip = dry_friction(
                 v, torque, x - home, p.coulomb, p.stribeck, p.stribeck_speed, p.load, p.load2, p.angle, p.angle2
             )
             if parted:

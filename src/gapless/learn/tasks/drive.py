@@ -8,10 +8,13 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ints, joint_terms
+from gapless.learn.task import Episode, Ints, following, joint_terms
 from gapless.policy import Term
 from gapless.robots import differential_drive, find_legs
 from gapless.twin import Twin
+
+NEAR = 0.15
+"""Share of the largest speed, or turn rate, within which a command counts as followed."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class DriveTask:
     def reward(self, scene: Scene) -> dict[str, Array]:
         speed, turn = self.errors(scene)
         return {
-            "speed": 2.0 * np.exp(-((speed / 0.15) ** 2)) - np.abs(speed),
-            "turn": 2.0 * np.exp(-((turn / 0.15) ** 2)) - np.abs(turn),
+            "speed": following(speed, NEAR**2),
+            "turn": following(turn, NEAR**2),
             "action_rate": -0.1 * ((scene.action - scene.last_action) ** 2).sum(axis=1),
         }
 
@@ -60,7 +63,7 @@ class DriveTask:
     def success(self, scene: Scene) -> Bools:
         """Within 15 % of the largest speed and turn rate."""
         speed, turn = self.errors(scene)
-        return (np.abs(speed) < 0.15) & (np.abs(turn) < 0.15)
+        return (np.abs(speed) < NEAR) & (np.abs(turn) < NEAR)
 
 
 def drive_of(twin: Twin, history: int = 1) -> DriveTask:

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, joint_terms
+from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, following, joint_terms
 from gapless.policy import Reference, Term
 from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
@@ -66,7 +66,7 @@ class VelocityTask:
     def swing(self, scene: Scene) -> tuple[Array, Bools]:
         """How high each foot should be (0 in stance to 1 in mid-swing), and which robots step. Shapes: (n, feet), (n,)."""
         moving = scene.gait.steps(scene.command)
-        return self.lifted(scene.gait.time * self.frequency) * moving[:, None], moving
+        return self.lifted(scene.gait.cycles(self.frequency)) * moving[:, None], moving
 
     def lifted(self, cycles: Array) -> Array:
         """How high each foot should be, 0 to 1, by cycles of the gait. Shapes: (n,) to (n, feet)."""
@@ -87,8 +87,8 @@ class VelocityTask:
         error, turn = self.metrics(scene).values()
         lifted = np.maximum(scene.foot_height, 0.0)
         return {
-            "velocity": 2.0 * np.exp(-(error**2) / 0.1) - error,
-            "yaw": 1.2 * np.exp(-(turn**2) / 0.15) - 0.6 * turn,
+            "velocity": following(error, 0.1),
+            "yaw": following(turn, 0.15, weight=1.2),
             "gait": self.step * (scene.contact == (swing == 0.0)).sum(axis=1) / legs,
             "swing": 1.5 * self.step * np.exp(-(((self.clearance * swing - lifted) / 0.03) ** 2)).sum(axis=1) / legs,
             "alive": np.full(scene.n, 0.3),

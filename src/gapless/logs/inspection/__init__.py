@@ -22,10 +22,9 @@ from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.inspection.slip import slip_findings
 from gapless.logs.log import Log
 from gapless.plain import NOT_SAVED
-from gapless.report import Plot, Result, Section, Table, Verdict, line
+from gapless.report import COLOURS, Plot, Result, Section, Table, Verdict, line
 
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: "cyan"}
-COLOURS = ("#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")
 MEASURED = {"q_cmd": "q", "dq_cmd": "dq", "tau_cmd": "tau"}
 MOST_POINTS = 4000
 """Points drawn of a channel: the lowest and highest of each stretch, so that no spike is lost."""

@@ -1,4 +1,4 @@
-"""Channels: values that are missing, dead, stuck, clipped, coarse, spiking, or swinging at every sample."""
+"""Channels: values that are missing, dead, stuck, clipped, coarse, spiking, or chattering."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from gapless.logs.inspection.finding import ERROR, WARNING, Finding
 from gapless.logs.log import HELD, Log, Signal
+from gapless.logs.sensor import chatter, quantum
 
 MOVED = 0.02
 """rad; a joint that moves less counts as standing still."""
@@ -17,10 +18,8 @@ COARSE = 0.005
 """rad; common encoders are ten times finer."""
 SPIKE = {"q": 0.05, "dq": 2.0, "tau": 2.0, "gyro": 1.0, "acc": 5.0, "q_cmd": 0.3}
 """Smallest spike that is looked for, in the signal's unit."""
-CHATTER = {"tau": 2.0, "tau_cmd": 2.0, "dq": 2.0, "current": 1.0}
+CHATTERS = {"tau": 2.0, "tau_cmd": 2.0, "dq": 2.0, "current": 1.0}
 """Smallest range, in the signal's unit, in which chatter is looked for."""
-OFTEN = 0.12
-"""Share of the samples that must jump: a step command makes a torque jump too, but rarely."""
 CLIPPABLE = ("tau", "current", "load", "duty", "dq", "gyro", "acc")
 
 
@@ -36,7 +35,7 @@ def channel_findings(log: Log) -> Iterator[Finding]:
                 yield from _stuck(log, signal, name, values)
             yield from _clipped(log, signal, name, values)
             yield from _coarse(signal, name, values)
-            yield from list(_swinging(signal, name, values)) or _spiking(signal, name, values)
+            yield from list(_chattering(signal, name, values)) or _spiking(signal, name, values)
 
 
 def _missing(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
@@ -70,7 +69,7 @@ def _stuck(log: Log, signal: Signal, name: str, values: np.ndarray) -> Iterator[
     other, time = log[witness].column(name), log[witness].time
     if not np.isfinite(other).all() or not log[witness].ordered or not signal.ordered:
         return
-    starts, ends = _runs(values, 2.5 * _quantum(values) if signal.name == "q" else 0.0)
+    starts, ends = _runs(values, 2.5 * quantum([values]) if signal.name == "q" else 0.0)
     long = (signal.time[ends] - signal.time[starts]) > STUCK_SECONDS
     travel, worst = max(STUCK_TRAVEL, STUCK_SHARE * float(np.ptp(other))), None
     for first, last in zip(starts[long], ends[long], strict=True):
@@ -117,7 +116,7 @@ def _in_motion(log: Log, name: str, start: float, end: float) -> bool:
 
 
 def _coarse(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
-    if signal.name == "q" and np.ptp(values) >= MOVED and (step := _quantum(values)) > COARSE:
+    if signal.name == "q" and np.ptp(values) >= MOVED and (step := quantum([values])) > COARSE:
         text = f"q of {name} has a resolution of only {step:.4g} rad ({np.degrees(step):.2g} deg)"
         yield Finding("quantised", WARNING, text, "q", name, value=step, unit="rad")
 
@@ -139,28 +138,11 @@ def _spiking(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]
         yield Finding("spike", WARNING, text, signal.name, name, time, time, size, signal.unit)
 
 
-def _swinging(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
-    """A channel that changes as much from sample to sample as it does at all, most of the time (not at a few jumps)."""
-    floor = CHATTER.get(signal.name)
-    both_ways = min(values.max(), -values.min()) > 0.2 * np.ptp(values)
-    if floor is None or np.ptp(values) < floor or not both_ways or len(np.unique(values)) < 20:
-        return
-    share = float(np.sqrt(np.mean(np.diff(values) ** 2)) / np.std(values))
-    if share >= 0.9 and np.mean(np.abs(np.diff(values)) > 0.5 * np.std(values)) >= OFTEN:
+def _chattering(signal: Signal, name: str, values: np.ndarray) -> Iterator[Finding]:
+    if np.ptp(values) >= CHATTERS.get(signal.name, np.inf) and (share := chatter(values)):
         ends = f"between {values.min():.3g} and {values.max():.3g} {signal.unit}"
         text = f"{signal.name} of {name} chatters {ends} from one sample to the next: do not trust what is fitted to it"
         yield Finding("chatter", WARNING, text, signal.name, name, value=share, unit="1")
-
-
-def _quantum(values: np.ndarray) -> float:
-    """The step that all differences are multiples of; 0 where there is none."""
-    steps = np.diff(np.unique(values))
-    steps = steps[steps > 1e-9]
-    if len(steps) < 3:
-        return float(steps.min()) if len(steps) else 0.0
-    smallest = float(np.percentile(steps, 5))
-    ratio = steps / smallest
-    return smallest if np.mean(np.abs(ratio - np.rint(ratio)) < 0.1) > 0.95 else 0.0
 
 
 def _runs(values: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:

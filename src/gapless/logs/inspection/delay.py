@@ -17,6 +17,7 @@ from itertools import product
 import numba
 import numpy as np
 
+from gapless.delay import received
 from gapless.logs.log import Log
 
 STEP = 2e-3
@@ -122,7 +123,7 @@ class _Record:
     def misfit(self, x: np.ndarray) -> np.ndarray:
         """What the drive foretells for each sample, less what was measured, as a share of the motion."""
         row, pairs = len(LOW) + self.loads.shape[1], self.turns.shape[1]
-        heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u, STEP)
+        heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u)
         weights = (x[len(LOW) : row], x[row : row + pairs], x[row + pairs : -1])
         push, ease = _acting(self.loads, self.targets, self.turns, *weights, (LONGEST - x[-1]) / STEP)
         predicted = _drive(heard, push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
@@ -215,7 +216,7 @@ def _with_others(
     speeds, turns = _motion(time, (others - centre) / size, record.edges)
     before = record.edges[0] - LONGEST
     commands = [
-        _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s, STEP)
+        _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s)
         for u, c, s in zip(targets.T, centre, size, strict=True)
     ]
     rest = record.misfit(x)
@@ -259,19 +260,10 @@ def _busiest(time: np.ndarray, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (time >= start) & (time < start + MOST_SECONDS)
 
 
-@numba.njit(cache=True)
-def _heard(start, steps, sent, u, step):  # type: ignore[no-untyped-def]
+def _heard(start: float, steps: int, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
     """The mean of a held command over each step; exact, so that it is smooth in the start. Shape: (steps,)."""
     mean = np.empty(steps)
-    k, last = max(np.searchsorted(sent, start, side="right") - 1, 0), len(sent) - 1
-    for i in range(steps):
-        row, end, total = start + i * step, start + (i + 1) * step, 0.0
-        while k < last and sent[k + 1] < end:
-            k += 1
-            if sent[k] > row:
-                total += (sent[k] - row) * u[k - 1]
-                row = sent[k]
-        mean[i] = (total + (end - row) * u[k]) / step
+    received(sent, u, start, STEP, mean)
     return mean
 
 

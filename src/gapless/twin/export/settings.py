@@ -6,7 +6,6 @@ drawn alone it would leave what the logs do say.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
@@ -18,15 +17,15 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from gapless import files
 from gapless.arrays import Array
 from gapless.errors import BadInput
+from gapless.files import reason
+from gapless.plain import read_json
 from gapless.robots import Drive, drives, is_dc_motor, torque_limit
 from gapless.twin import callback, quantities
 from gapless.twin.belief import Belief, load as load_belief
 
 FILES = ("twin.xml", "belief.json", "fit.json")
-MOST_BYTES = 64 * 2**20  # of fit.json
 DRAWS = 4000  # of the belief, for the interval of a friction that several parameters make up
 
 
@@ -89,13 +88,9 @@ def read(folder: str | os.PathLike[str]) -> tuple[mujoco.MjModel, Belief, dict[s
     try:
         model = mujoco.MjModel.from_xml_path(str(folder / "twin.xml"))
     except ValueError as error:
-        raise BadInput(f"{folder / 'twin.xml'}: MuJoCo cannot load it ({files.reason(error)})") from None
-    text = files.text(folder / "fit.json", MOST_BYTES)
-    try:
-        summary = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{folder / 'fit.json'}: not valid JSON ({files.reason(error)})") from None
-    if not isinstance(summary, dict) or not isinstance(summary.get("parameters"), dict):
+        raise BadInput(f"{folder / 'twin.xml'}: MuJoCo cannot load it ({reason(error)})") from None
+    summary = read_json(folder / "fit.json")
+    if not isinstance(summary.get("parameters"), dict):
         raise BadInput(f"{folder / 'fit.json'}: not the summary of a fit, it has no parameters")
     return model, load_belief(folder / "belief.json"), summary
 

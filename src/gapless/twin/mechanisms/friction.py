@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
+import numba
 import numpy as np
 
 from gapless.robots import driven, drives, torque_limit
@@ -129,10 +130,11 @@ class Friction(Mechanism):
         return Bound(parameters, apply)
 
 
+@numba.njit
 def dry_friction(  # type: ignore[no-untyped-def]
     speed, torque, angle, coulomb, stribeck, stribeck_speed, load, load2, linear, square
 ):
-    """The dry friction [N m] of a joint, never below 0; compiled where it is needed: in the engine's callback, and by fits.
+    """The dry friction [N m] of a joint, never below 0: of the engine's callback, and of the simulation of single joints.
 
     angle: from home [rad]. torque: of the motor [N m].
     """

@@ -1,4 +1,4 @@
-"""The look of a report: one HTML file that works offline, on a phone, in the dark and on paper.
+"""What a report is made of: a verdict, sections, tables and plots. How it looks is all in page.html.
 
     write("report.html", "Fit of go2", Verdict("The error fell from 0.84 to 0.12 deg.", good=True), [Section("Errors", ...)])
 
@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 from gapless.files import atomic
 
 TEMPLATE = Path(__file__).with_name("page.html")
-BLUE, RED, ORANGE, GREY = "#4a90d9", "#e0533d", "#e69f00", "#9a9a9a"  # seen on white and on black, and by the colour-blind
+# seen on white and on black, and by the colour-blind
+BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#9a9a9a"
+COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Plot:
     title: str
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the usual layout in page.html; the title of an axis is a text."""
     height: int = 200
     """In pixels; the width is the page's to choose."""
 

@@ -1,4 +1,4 @@
-"""A torch network as ONNX, and a contract in an ONNX file's metadata."""
+"""How a policy becomes an ONNX file: `onnx_of` writes the network, `with_contract` puts the contract into its metadata."""
 
 from __future__ import annotations
 
