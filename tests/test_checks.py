@@ -5,18 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from gapless.checks import bounds, check_fields, checked, flag, listed, number, part_of, parts_of, text, whole
+from gapless.checks import Checked, bounds, checked, flag, listed, number, part_of, parts_of, text, whole
 from gapless.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Wheel:
+class Wheel(Checked, where="wheel."):
     radius: float = checked(number, low=0.0)
     name: str = checked(text, "")
     spokes: int | None = checked(whole, None, low=1, high=99)
-
-    def __post_init__(self) -> None:
-        check_fields(self, "wheel.")
 
 
 def test_fields_take_their_plain_form():

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,19 +19,27 @@ MOST_NAMES = 1_000
 
 
 def checked(check: Callable[..., Any], default: Any = MISSING, factory: Any = MISSING, **limits: Any) -> Any:
-    """A field of a dataclass that `check_fields` puts through `check(value, what, **limits)`."""
+    """A field of a dataclass that `Checked` puts through `check(value, what, **limits)`."""
     return field(default=default, default_factory=factory, metadata={"check": check, "limits": limits})
 
 
-def check_fields(part: Any, where: str = "") -> None:
-    """Put the fields of a frozen dataclass under construction into their plain form; a default of None may stay.
+class Checked:
+    """A frozen dataclass that puts its `checked` fields into their plain form as it is made; a default of None may stay.
 
-    where: what they belong to, as messages say it before a field's name: "timing."
+    where: what they belong to, as messages say it before a field's name, with fields in braces: "timing.", "term {name!r}: ".
     """
-    for f in fields(part):
-        value = getattr(part, f.name)
-        if "check" in f.metadata and not (value is None and f.default is None):
-            put(part, f.name, f.metadata["check"](value, where + f.name, **f.metadata["limits"]))
+
+    _where: ClassVar[str]
+
+    def __init_subclass__(cls, where: str = "") -> None:
+        cls._where = where
+
+    def __post_init__(self) -> None:
+        where = self._where.format_map(vars(self))
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if "check" in f.metadata and not (value is None and f.default is None):
+                put(self, f.name, f.metadata["check"](value, where + f.name, **f.metadata["limits"]))
 
 
 def put(part: Any, name: str, value: Any) -> None:

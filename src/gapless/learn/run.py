@@ -16,7 +16,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.arrays import Array
-from gapless.checks import check_fields, checked, flag, mapping, number, part_of, text, whole
+from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
@@ -46,7 +46,7 @@ MAX_CHECKPOINT = 1 << 30  # bytes
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Checked):
     """What a training is given; it is written into its folder and read from there when it is resumed."""
 
     task: str = checked(text)
@@ -64,9 +64,6 @@ class Run:
     settings: PPOSettings = checked(part_of, factory=PPOSettings, kind=PPOSettings)
     sha256: Mapping[str, str] = checked(mapping, factory=dict)
     """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def twin(self) -> Twin:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""

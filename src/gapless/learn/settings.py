@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gapless.checks import check_fields, checked, flag, listed, number, whole
+from gapless.checks import Checked, checked, flag, listed, number, whole
 from gapless.errors import BadInput
 from gapless.robots import find_legs
 from gapless.twin import Twin
@@ -20,7 +20,7 @@ def _layers(value: Any, what: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class PPOSettings:
+class PPOSettings(Checked):
     """Proximal policy optimisation as rsl-rl-lib does it; `ppo_settings` has what suits a task and robot."""
 
     worlds: int = checked(whole, 256, low=1, high=100_000)
@@ -51,7 +51,7 @@ class PPOSettings:
     """Iterations between checkpoints. Episodes start anew at each, so that a resumed run is the same run."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.minibatches > self.worlds * self.steps or self.worlds * self.steps > MOST_STEPS:
             raise BadInput(
                 f"{self.worlds} worlds of {self.steps} steps cannot be split into {self.minibatches} minibatches: "

@@ -8,8 +8,10 @@ write(log, "recording.npz")
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gapless.errors import BadInput
+from gapless.logs.formats import FORMATS
 from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import clock_findings
 from gapless.logs.inspection.finding import ERROR
@@ -23,13 +25,13 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
     """Read a log of any known format. mapping: the name of a built-in one, a TOML file, or what `load_mapping` gave."""
     path = Path(path)
     stated = mapping if isinstance(mapping, Mapping) else load_mapping(mapping) if mapping is not None else Mapping()
-    source = next((f for f in _formats() if f.can_read(path)), None)
+    source = _format(path)
     if source is None and any(Path(f"{path}{f.suffix}").is_file() for f in stated.files):
-        source = next(f for f in _formats() if f.can_read(Path(f"{path}{stated.files[0].suffix}")))
+        source = _format(Path(f"{path}{stated.files[0].suffix}"))
     if source is None:
-        if not path.exists():
-            raise BadInput(f"{path}: there is no such log")
-        raise BadInput(f"{path}: not a log of a known format ({', '.join(f.__name__.split('.')[-1] for f in _formats())})")
+        raise BadInput(
+            f"{path}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if path.exists() else "there is no such log")
+        )
     try:
         log: Log = source.read(path, stated)
     except BadInput as error:
@@ -59,8 +61,8 @@ def read_all(paths: Sequence[Path], mapping: Mapping | None = None) -> tuple[lis
 def write(log: Log, path: str | Path) -> None:
     """Write a log as .npz, .mcap or .csv (with its mapping beside it). The file appears whole or not at all."""
     path = Path(path)
-    target = next((f for f in _formats() if hasattr(f, "write") and f"{f.__name__.split('.')[-1]}" == path.suffix[1:]), None)
-    if target is None:
+    target: Any = FORMATS.get(path.suffix[1:])
+    if not hasattr(target, "write"):
         raise BadInput(f"{path}: a log is written as .npz, .mcap or .csv, not as {path.suffix or 'a file without a suffix'}")
     target.write(log, path)
 
@@ -68,16 +70,11 @@ def write(log: Log, path: str | Path) -> None:
 def find(path: str | Path) -> list[Path]:
     """The path itself if it is a log; else every log in that folder, in order of name."""
     path = Path(path)
-    if not path.is_dir() or _is_log(path):
+    if not path.is_dir() or _format(path):
         return [path]
-    return [log for child in sorted(path.iterdir()) if child.is_dir() or _is_log(child) for log in find(child)]
+    return [log for child in sorted(path.iterdir()) if child.is_dir() or _format(child) for log in find(child)]
 
 
-def _is_log(path: Path) -> bool:
-    return any(f.can_read(path) for f in _formats())
-
-
-def _formats() -> tuple:
-    from gapless.logs.formats import FORMATS
-
-    return FORMATS
+def _format(path: Path) -> Any:
+    """The format that reads a path; None where none does."""
+    return next((f for f in FORMATS.values() if f.can_read(path)), None)

@@ -1,6 +1,6 @@
 """A log from the arrays of a file: units converted, joints named, bad values located."""
 
-from collections.abc import Mapping as Table
+from collections.abc import Mapping as Table, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +10,34 @@ from gapless.errors import BadInput, unknown
 from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal, endless
 from gapless.logs.mapping import FACTORS, File, Mapping
 
+SAMPLES = {"csv": ("line", 2), "sage": ("line", 2), "bam": ("entry", 0), "lerobot": ("frame", 0)}
+"""What formats call a sample, and the number of the first one; others count samples from 0."""
+Part = tuple[Path, File, Table[str, np.ndarray]]
+"""A file, what its arrays are, and the arrays by source column, (n,) or (n, k), times among them."""
 
-def assemble(
-    path: Path, file: File, raw: Table[str, np.ndarray], mapping: Mapping, place: str = "sample", first: int = 0
+
+def log_of(
+    path: Path, format: str, parts: Sequence[Part], mapping: Mapping, notes: Sequence[str] = (), more: Sequence[Path] = ()
+) -> Log:
+    """The log that the arrays of its files make. notes: on what was done to them before; more: other files that were read."""
+    signals, said = list[Signal](), list(notes)
+    for part in parts:
+        made, converted = _signals(*part, mapping, *SAMPLES.get(format, ("sample", 0)))
+        signals += made
+        said += [note for note in converted if note not in said]
+    return finish(path, format, signals, said, mapping, [*more, *(file for file, _, _ in parts)])
+
+
+def _signals(
+    path: Path, file: File, raw: Table[str, np.ndarray], mapping: Mapping, place: str, first: int
 ) -> tuple[list[Signal], list[str]]:
-    """Signals, and notes on what was converted, from the arrays of one file.
-
-    raw: by source column, (n,) or (n, k), and the time columns. `place` and `first` number the samples in errors.
-    """
+    """Signals, and notes on what was converted, from the arrays of one file."""
+    for source in file.sources:
+        if source not in raw:
+            raise BadInput(f"{path}: {unknown('array', source, raw)}")
     factor = FACTORS["s"][file.time_unit]
     clocks: dict[str, np.ndarray] = {}
-    for source in (file.time, *([file.host_time] if file.host_time else [])):
+    for source in file.clocks:
         clock = raw[source].reshape(-1)
         if len(clock) == 0:
             raise BadInput(f"{path}: there are no samples in it")

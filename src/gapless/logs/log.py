@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gapless.checks import put
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
 
@@ -75,8 +76,15 @@ class Signal:
         host = None if self.host_time is None else _frozen(self.host_time)
         if host is not None and host.shape != time.shape:
             raise BadInput(f"signal {self.name}: {len(host)} host times for {len(time)} samples")
+        for what, clock in (("time", time), ("host time", host)):
+            if clock is not None and not np.isfinite(clock).all():
+                bad = int(np.flatnonzero(~np.isfinite(clock))[0])
+                raise BadInput(f"signal {self.name}, sample {bad}: {what} is {clock[bad]}")
+        if endless(values):
+            row, column = np.argwhere(np.isinf(values))[0]
+            raise BadInput(f"signal {self.name}, sample {row}: infinite for {columns[column]}")
         for attribute, value in (("time", time), ("values", values), ("columns", columns), ("host_time", host)):
-            object.__setattr__(self, attribute, value)
+            put(self, attribute, value)
 
     @property
     def unit(self) -> str:
@@ -114,7 +122,7 @@ class Log:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "joints", tuple(self.joints))
+        put(self, "joints", tuple(self.joints))
         for name, signal in self.signals.items():
             if name != signal.name:
                 raise BadInput(f"signal {signal.name} is stored under the name {name}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gapless import files as disk
-from gapless.checks import check_fields, checked, listed, mapping, number, numbers, part_of, text, texts
+from gapless.checks import Checked, checked, listed, mapping, number, numbers, part_of, text, texts
 from gapless.errors import BadInput, unknown
 from gapless.logs.log import UNITS
 
@@ -53,16 +53,13 @@ def _names(value: Any, what: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Checked):
     """value = raw * factor of the unit * sign * scale + offset."""
 
     unit: str = checked(text, "")
     sign: float = checked(_sign, 1.0)
     scale: float = checked(number, 1.0)
     offset: float = checked(number, 0.0)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def apply(self, signal: str, raw: np.ndarray) -> np.ndarray:
         """raw: (n, k) of one signal. Returns the same shape in the log's unit."""
@@ -97,7 +94,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class File:
+class File(Checked):
     """One file of a log: its clock and its columns. A log may be several files that differ in their suffix."""
 
     time: str = checked(text)
@@ -106,12 +103,19 @@ class File:
     host_time: str = checked(text, "")
     time_unit: str = checked(_time_unit, "s")
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    @property
+    def clocks(self) -> list[str]:
+        """The columns that are times."""
+        return [clock for clock in (self.time, self.host_time) if clock]
+
+    @property
+    def sources(self) -> list[str]:
+        """All columns that are read."""
+        return [*self.clocks, *(c.source for c in self.columns)]
 
 
 @dataclass(frozen=True)
-class Mapping:
+class Mapping(Checked):
     """What a user states about a log; every field may be left out where the format says it itself."""
 
     name: str = ""
@@ -123,9 +127,6 @@ class Mapping:
     convert: Table[str, Conversion] = checked(mapping, factory=dict)
     meta: Table[str, Any] = checked(mapping, factory=dict)
     files: tuple[File, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 def built_in() -> dict[str, Path]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gapless.arrays import Ints
-from gapless.checks import bounds, check_fields, checked, mapping, names, one_of, part_of
+from gapless.checks import Checked, bounds, checked, mapping, names, one_of, part_of
 from gapless.errors import BadInput, unknown
 from gapless.policy.parts import Action, Conventions, Joints, Observation, Recurrent, RobotIdentity, Source, Term, Timing
 
@@ -25,7 +25,7 @@ def _ranges(value: Any, what: str) -> dict[str, tuple[float, float] | None]:
 
 
 @dataclass(frozen=True)
-class Contract:
+class Contract(Checked):
     """All that a runtime must know. What is not known is None and listed by `unknown`; nothing is guessed."""
 
     joints: Joints = checked(part_of, kind=Joints)
@@ -42,7 +42,7 @@ class Contract:
     """The columns of the command in their order, and the range that each was trained with."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         for joint in self.action.joints:
             if joint not in self.joints.names:
                 raise unknown("joint in action.joints", joint, self.joints.names)

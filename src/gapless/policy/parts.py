@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.checks import (
+    Checked,
     Numbers,
     bounds,
-    check_fields,
     checked,
     columns,
     listed,
@@ -39,7 +39,7 @@ MOST_ROWS = 1_000
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Checked, where="term {name!r}: "):
     """One part of the observation: `scale * clip(value)`, with its history.
 
     The value is what `kind` says: "gyro", "gravity" (projected into the base), "command", "q" (minus the default position),
@@ -74,8 +74,8 @@ class Term:
     phase pi of every leg and a clock that starts anew with the next command, as in holosoma."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         what = f"term {self.name!r}"
-        check_fields(self, f"{what}: ")
         put(self, "scale", columns(self.scale, f"{what}: scale", self.dim))
         if self.clip is not None:
             put(self, "clip", bounds(self.clip, f"{what}: clip", self.dim))
@@ -93,7 +93,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Observation:
+class Observation(Checked, where="observation."):
     """The order of the numbers that go in."""
 
     terms: tuple[Term, ...] = checked(parts_of, (), kind=Term)
@@ -106,7 +106,7 @@ class Observation:
     """What "last_action" shows: the network's output, clipped, or "processed" (also scaled and offset)."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "observation.")
+        super().__post_init__()
         names([t.name for t in self.terms], "observation.terms")
         if self.width > MOST_NUMBERS:
             raise BadInput(f"observation: {self.width} numbers, but at most {MOST_NUMBERS} are allowed; shorten the history")
@@ -121,7 +121,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Checked, where="action.reference."):
     """An open-loop gait that the action is added to: what is added to each driven joint's target over one cycle.
 
     A robot is `time * frequency` cycles into it, by the time since its reset. Row i of r belongs to i / r of a cycle, between
@@ -137,12 +137,9 @@ class Reference:
     wake: float | None = checked(number, None, low=0.0)
     """Base speed above which a robot that is asked to stand steps in place (see `Gait`); never unless given [m/s]."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "action.reference.")
-
 
 @dataclass(frozen=True)
-class Action:
+class Action(Checked, where="action."):
     """What the numbers that come out mean: `offset + scale * clip(action)` for each driven joint, and a gait on top."""
 
     kind: str = checked(one_of, "position", valid=("position", "velocity", "torque"))
@@ -158,7 +155,7 @@ class Action:
     """What is added to the targets, where the action is a residual on a gait."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "action.")
+        super().__post_init__()
         for name, check in (("scale", columns), ("offset", columns), ("clip", bounds)):
             if (value := getattr(self, name)) is not None:
                 put(self, name, check(value, f"action.{name}", len(self.joints)))
@@ -167,7 +164,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Joints:
+class Joints(Checked, where="joints."):
     """The robot's joints as the policy was trained with them; readings and targets follow this order."""
 
     names: tuple[str, ...] = checked(names)
@@ -183,7 +180,7 @@ class Joints:
     """What the gains put out for each rad and rad/s: a torque ("Nm"), or the share of its supply ("duty")."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "joints.")
+        super().__post_init__()
         if not self.names:
             raise BadInput("joints.names: a policy needs at least one joint")
         for name in ("default_pos", "kp", "kd", "effort_limit", "velocity_limit", "armature", "limits"):
@@ -205,7 +202,7 @@ class Joints:
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(Checked, where="timing."):
     """The periods of policy and simulation."""
 
     control_dt: float | None = checked(number, None, low=1e-6, high=10.0)
@@ -216,7 +213,7 @@ class Timing:
     """Delay from reading to command that the policy was trained with [s]."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "timing.")
+        super().__post_init__()
         if self.control_dt and self.sim_dt and self.decimation:
             product = self.sim_dt * self.decimation
             if abs(product - self.control_dt) > 1e-6 * self.control_dt:
@@ -225,7 +222,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Checked, where="source."):
     """Where the policy comes from."""
 
     framework: str = checked(text, "")
@@ -234,12 +231,9 @@ class Source:
     sha256: str = checked(text, "")
     """Of the file that was read, where it was another framework's."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "source.")
-
 
 @dataclass(frozen=True)
-class RobotIdentity:
+class RobotIdentity(Checked, where="robot."):
     """Which robot the policy is for."""
 
     name: str = checked(text, "")
@@ -247,12 +241,9 @@ class RobotIdentity:
     mass: float | None = checked(number, None, low=0.0)
     """[kg]"""
 
-    def __post_init__(self) -> None:
-        check_fields(self, "robot.")
-
 
 @dataclass(frozen=True)
-class Conventions:
+class Conventions(Checked, where="conventions."):
     """Orders and signs that frameworks differ in."""
 
     quaternion: str = checked(one_of, "wxyz", valid=("wxyz", "xyzw"))
@@ -263,13 +254,13 @@ class Conventions:
     """What the gravity term shows on an upright robot."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "conventions.")
+        super().__post_init__()
         if self.gravity not in ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0)):
             raise BadInput(f"conventions.gravity: (0, 0, -1) or (0, 0, 1) on an upright robot, not {self.gravity}")
 
 
 @dataclass(frozen=True)
-class Recurrent:
+class Recurrent(Checked, where="recurrent."):
     """The network's memory: inputs and outputs of shape (layers, n, hidden), in pairs."""
 
     inputs: tuple[str, ...] = checked(names)
@@ -277,6 +268,6 @@ class Recurrent:
     reset: str = checked(one_of, "zeros", valid=("zeros",))
 
     def __post_init__(self) -> None:
-        check_fields(self, "recurrent.")
+        super().__post_init__()
         if not self.inputs or len(self.inputs) != len(self.outputs):
             raise BadInput(f"recurrent: {len(self.inputs)} inputs and {len(self.outputs)} outputs do not make pairs")

@@ -1,8 +1,6 @@
 """The formats a log may come in: one file each, with `can_read`, `read` and, where it can be written, `write`."""
 
-from types import ModuleType
-
 from gapless.logs.formats import bam, csv, lerobot, mcap, npz, pace, sage
 
-FORMATS: tuple[ModuleType, ...] = (sage, lerobot, mcap, npz, pace, bam, csv)
-"""Asked in this order. A new format is a new file here and its name in this tuple."""
+FORMATS = {module.__name__.rpartition(".")[2]: module for module in (sage, lerobot, mcap, npz, pace, bam, csv)}
+"""By name, asked in this order. A new format is a new file here and its name in this list."""

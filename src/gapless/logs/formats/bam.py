@@ -10,7 +10,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs.assemble import assemble, finish
+from gapless.logs.assemble import log_of
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
 
@@ -43,8 +43,7 @@ def read(path: Path, mapping: Mapping) -> Log:
     joint = mapping.joint_names or ("servo",)
     columns = tuple(Column(key, signal, joint) for key, signal in COLUMNS.items() if key in raw)
     file = File("timestamp", columns, time_unit=mapping.time_unit or "s")
-    signals, more = assemble(path, file, raw, mapping, "entry")
-    log = finish(path, "bam", signals, notes + more, mapping, [path])
+    log = log_of(path, "bam", [(path, file, raw)], mapping, notes)
     if "kp" in constants:  # the firmware's number, not N m/rad
         constants["firmware"] = {"P": constants.pop("kp")}
         if "duty_per_P" in log.meta:  # then the gain is known in shares of the supply voltage per rad

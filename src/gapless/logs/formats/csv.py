@@ -9,8 +9,8 @@ import numpy as np
 from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs import mapping as mappings, table
-from gapless.logs.assemble import assemble, finish
-from gapless.logs.log import Log, Signal, by_clock
+from gapless.logs.assemble import log_of
+from gapless.logs.log import Log, by_clock
 from gapless.logs.mapping import Mapping
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".txt.gz")
@@ -31,20 +31,13 @@ def read(path: Path, mapping: Mapping) -> Log:
             )
         mapping = mappings.load(beside)
     stem = _stem(path, mapping)
-    signals: list[Signal] = []
-    notes: list[str] = []
-    read_files: list[Path] = []
+    parts, notes = [], []
     for file in mapping.files:
         name = Path(stem + file.suffix) if file.suffix else path
-        header = table.header(name)
-        wanted = [file.time, *([file.host_time] if file.host_time else []), *(c.source for c in file.columns)]
-        raw = table.read(name, wanted)
-        made, more = assemble(name, file, raw, mapping, "line", 2)
-        signals, notes = signals + made, notes + more
-        left = [h for h in header if h not in wanted]
+        left = [h for h in table.header(name) if h not in file.sources]
         notes += [f"{name.name}: ignored columns: {', '.join(left)}"] if left else []
-        read_files.append(name)
-    return finish(path, "csv", signals, notes, mapping, read_files)
+        parts.append((name, file, table.read(name, file.sources)))
+    return log_of(path, "csv", parts, mapping, notes)
 
 
 def write(log: Log, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs import parquet_claims
-from gapless.logs.assemble import assemble, finish
+from gapless.logs.assemble import log_of
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
 from gapless.plain import read_json
@@ -29,19 +29,11 @@ def read(path: Path, mapping: Mapping) -> Log:
     features: dict[str, Any] = _features(root / "meta" / "info.json") if root else {}
     files = sorted(place.glob("data/**/*.parquet")) if place.is_dir() else [disk.regular(place)]
     raw = _episode(place, files, episode, [f.source for f in mapping.files[0].columns] if mapping.files else [*COLUMNS])
-    if mapping.files:
-        file = mapping.files[0]
-    else:
-        columns = []
-        for key, signal in COLUMNS.items():
-            if key in raw:
-                names = _names(features, key) or mapping.joint_names or None
-                columns.append(Column(key, signal, names))
-        file = File("timestamp", tuple(columns), time_unit="s")
-    signals, notes = assemble(path, file, raw, mapping, "frame")
-    if not any(k.split("/")[0] in ("q", "q_cmd") for k in mapping.convert):
-        notes.append("q, q_cmd: the file does not state the unit; rad is assumed")
-    return finish(path, "lerobot", signals, notes, mapping, files)
+    columns = tuple(Column(k, s, _names(features, k) or mapping.joint_names or None) for k, s in COLUMNS.items() if k in raw)
+    file = mapping.files[0] if mapping.files else File("timestamp", columns)
+    stated = any(k.split("/")[0] in ("q", "q_cmd") for k in mapping.convert)
+    notes = [] if stated else ["q, q_cmd: the file does not state the unit; rad is assumed"]
+    return log_of(path, "lerobot", [(files[0], file, raw)], mapping, notes, files[1:])
 
 
 def _episode(place: Path, files: list[Path], episode: int | None, keys: list[str]) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from gapless.errors import BadInput
 from gapless.logs import mcap_records, ros2
 from gapless.logs.assemble import finish
 from gapless.logs.formats.npz import rebuilt
-from gapless.logs.log import AXES, Log, Signal, by_clock, endless
+from gapless.logs.log import AXES, Log, Signal, by_clock
 from gapless.logs.mapping import Mapping
 
 SCHEMA = "gapless.Sample"
@@ -206,8 +206,6 @@ def _ros_log(path: Path, channels: dict[str, Channel], notes: list[str], mapping
             columns = AXES.get(kind, channel.layout.names)
             shaped = np.frombuffer(values).reshape(len(time), -1)
             shaped = shaped[:, [3, 0, 1, 2]] if kind == "quat" else shaped
-            if endless(shaped):
-                raise BadInput(f"{path}: topic {topic}: message {np.argwhere(np.isinf(shaped))[0][0]}: {name} is infinite")
             if any(s.name == kind for s in signals):
                 raise BadInput(f"{path}: topic {topic} and another one both hold {kind}; keep one (`mcap filter`)")
             signals.append(Signal(kind, time, shaped, tuple(columns), host))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gapless import files as disk
-from gapless.errors import BadInput, unknown
-from gapless.logs.assemble import assemble, finish
-from gapless.logs.log import Log, Provenance, Signal, by_clock, endless
+from gapless.errors import BadInput
+from gapless.logs.assemble import log_of
+from gapless.logs.log import Log, Provenance, Signal, by_clock
 from gapless.logs.mapping import Mapping
 
 HEADER = "gapless.json"
@@ -27,12 +27,7 @@ def read(path: Path, mapping: Mapping) -> Log:
         return rebuilt(path, _json(path, arrays[HEADER]), arrays, "npz")
     if not mapping.files:
         raise BadInput(f"{path}: a mapping must say what its arrays are ({', '.join(sorted(arrays))})")
-    file = mapping.files[0]
-    for name in (file.time, *([file.host_time] if file.host_time else []), *(c.source for c in file.columns)):
-        if name not in arrays:
-            raise BadInput(f"{path}: {unknown('array', name, arrays)}")
-    signals, notes = assemble(path, file, arrays, mapping)
-    return finish(path, "npz", signals, notes, mapping, [path])
+    return log_of(path, "npz", [(path, mapping.files[0], arrays)], mapping)
 
 
 def write(log: Log, path: Path) -> None:
@@ -71,7 +66,7 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
             time = arrays[f"time{int(entry['clock'])}"]
             host = arrays.get(f"host_time{int(entry['clock'])}")
             columns = tuple(str(c) for c in entry["columns"])
-            signals[name] = _finite(path, Signal(name, time, arrays[name].reshape(len(time), -1), columns, host))
+            signals[name] = Signal(name, time, arrays[name].reshape(len(time), -1), columns, host)
         notes = tuple(str(n) for n in header["provenance"]["notes"])
         source = Provenance(str(path), disk.sha256(path), format, notes)
         return Log(signals, tuple(str(j) for j in header["joints"]), source, dict(header["meta"]))
@@ -81,17 +76,6 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
         raise error if str(path) in str(error) else BadInput(f"{path}: {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"{path}: the header does not fit the arrays ({disk.reason(error)})") from None
-
-
-def _finite(path: Path, signal: Signal) -> Signal:
-    for what, clock in (("time", signal.time), ("host time", signal.host_time)):
-        if clock is not None and not np.isfinite(clock).all():
-            bad = int(np.flatnonzero(~np.isfinite(clock))[0])
-            raise BadInput(f"{path}: signal {signal.name}, sample {bad}: {what} is {clock[bad]}")
-    if endless(signal.values):
-        row, column = np.argwhere(np.isinf(signal.values))[0]
-        raise BadInput(f"{path}: signal {signal.name}, sample {row}: infinite for {signal.columns[column]}")
-    return signal
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

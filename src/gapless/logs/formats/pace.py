@@ -8,7 +8,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.errors import BadInput
-from gapless.logs.assemble import assemble, finish
+from gapless.logs.assemble import log_of
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
 
@@ -35,10 +35,8 @@ def read(path: Path, mapping: Mapping) -> Log:
         raise BadInput(f"{path}: a PACE log holds time and dof_pos, this one {', '.join(tensors) or 'nothing'}")
     columns = tuple(Column(key, signal) for key, signal in COLUMNS.items() if key in tensors)
     file = File("time", columns, time_unit=mapping.time_unit or "s")
-    signals, notes = assemble(path, file, tensors, mapping)
-    if not mapping.joint_names:
-        notes.append("joints: the file has no names; numbered in its order")
-    return finish(path, "pace", signals, notes, mapping, [path])
+    notes = [] if mapping.joint_names else ["joints: the file has no names; numbered in its order"]
+    return log_of(path, "pace", [(path, file, tensors)], mapping, notes)
 
 
 def _tensors(path: Path) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@ from pathlib import Path
 from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs import table
-from gapless.logs.assemble import assemble, finish
-from gapless.logs.log import Log, Signal
+from gapless.logs.assemble import log_of
+from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
 
 COLUMNS = {
@@ -26,21 +26,14 @@ def read(path: Path, mapping: Mapping) -> Log:
     joints = tuple(line.strip() for line in disk.text(joint_list, 1 << 16).splitlines() if line.strip())
     if len(set(joints)) != len(joints) or not joints:
         raise BadInput(f"{joint_list}: every joint must be named once, one a line")
-    signals: list[Signal] = []
-    notes: list[str] = []
-    files = [joint_list]
+    parts = []
     for name, known in COLUMNS.items():
-        file = _find(path, name)
-        if file is None:
-            continue
-        header = table.header(file)
-        columns = tuple(Column(c, s, joints) for c, s in known.items() if c in header)
-        spec = File("timestamp", columns, time_unit=mapping.time_unit or TIME_UNIT)
-        raw = table.read(file, ["timestamp", *(c.source for c in columns)])
-        made, more = assemble(file, spec, raw, mapping, "line", 2)
-        signals, notes = signals + made, [*notes, *(n for n in more if n not in notes)]
-        files.append(file)
-    return finish(path, "sage", signals, notes, mapping, files)
+        if file := _find(path, name):
+            header = table.header(file)
+            columns = tuple(Column(c, s, joints) for c, s in known.items() if c in header)
+            spec = File("timestamp", columns, time_unit=mapping.time_unit or TIME_UNIT)
+            parts.append((file, spec, table.read(file, spec.sources)))
+    return log_of(path, "sage", parts, mapping, more=[joint_list])
 
 
 def _find(folder: Path, name: str) -> Path | None:
