@@ -136,7 +136,7 @@ def one(run: Run, folder: Path, threads: int, console: Console, robots: Belief |
     figures: dict[str, Any] = {"seed": run.seed, "minutes": minutes}
     for name, met, draws in (("", robots or draw_from("wide", twin), COURSE_DRAWS), ("nominal_", None, 1)):
         rng = np.random.default_rng([1000 + run.seed, 3])
-        result = run_course(twin, task, policy, met, rng, draws, threads=threads, contract=policy.contract, reset=policy.reset)
+        result = run_course(twin, task, policy, met, rng, draws, threads=threads)
         summary = result.summary()
         figures |= {name + k: summary[k] for k in JUDGED if k in summary}
         each: dict[str, Any] = {"falls": result.fell, "success": result.success}

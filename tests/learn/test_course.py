@@ -55,9 +55,8 @@ def test_a_policy_that_throws_the_robot_over_falls_and_stays_out(twin):
     def mad(observation):
         return 8.0 * np.sign(np.random.default_rng(len(observation)).standard_normal((len(observation), 12)))
 
-    result = course.run(
-        twin, task_of("velocity", twin), mad, None, np.random.default_rng(0), 1, False, 2.0, threads=1, reset=calls.append
-    )
+    mad.reset = calls.append
+    result = course.run(twin, task_of("velocity", twin), mad, None, np.random.default_rng(0), 1, False, 2.0, threads=1)
     assert result.summary()["falls"] > 0.5
     assert sum(int(c.sum()) for c in calls[1:]) >= result.fell.sum()
 
@@ -98,8 +97,12 @@ def test_robots_start_on_ground_of_every_hardness_and_start_again_at_its_end(twi
             moved.append(environment.worlds.qpos[:, 1].copy())
             environment.worlds.qpos[7, 1] = 45.8  # the ground ends at 46 m
 
+    def told(observation):
+        return still(observation)
+
+    told.reset = resets.append
     result = course.run(
-        on, task_of("velocity", on), still, None, np.random.default_rng(0), 2, False, 1.5, 1, reset=resets.append, watch=watch
+        on, task_of("velocity", on), told, None, np.random.default_rng(0), 2, False, 1.5, threads=1, watch=watch
     )
     assert not result.fell.any()
     assert [np.flatnonzero(r).tolist() for r in resets[1:]] == [[7]]
@@ -116,7 +119,7 @@ def test_a_policy_with_a_memory_runs_one_course_after_another_as_if_it_were_the_
 
     def judged(draws):
         rng = np.random.default_rng(0)
-        return course.run(twin, task, policy, None, rng, draws, False, 1.5, 1, contract=policy.contract, reset=policy.reset)
+        return course.run(twin, task, policy, None, rng, draws, False, 1.5, 1)
 
     first = judged(1)
     judged(2)

@@ -11,9 +11,8 @@ from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment
 from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror
-from gapless.learn.plan import plan_run
 from gapless.learn.presets import box_belief, draw_from
-from gapless.learn.run import News, Run, load_run, train
+from gapless.learn.run import News, Run, load_run, plan_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, joint_terms
 from gapless.learn.tasks import task_of

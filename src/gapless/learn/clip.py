@@ -9,7 +9,6 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.learn import course
 from gapless.learn.task import Task
-from gapless.policy import Contract
 from gapless.robots import studio, write_apng
 from gapless.twin import Belief, Twin
 
@@ -27,8 +26,6 @@ def film_course(
     act: course.Act,
     belief: Belief | None,
     rng: np.random.Generator,
-    contract: Contract | None = None,
-    reset: course.Forget = lambda which: None,
 ) -> None:
     """Film a policy on the course, kicks and all; bad input where OpenGL does not start.
 
@@ -37,7 +34,7 @@ def film_course(
     """
     seen: list[Array] = []
     result = course.run(
-        twin, task, act, belief, rng, 1, seconds=SECONDS, threads=1, contract=contract, reset=reset,
+        twin, task, act, belief, rng, 1, seconds=SECONDS, threads=1,
         watch=lambda environment: seen.append(environment.worlds.qpos.copy()),
     )  # fmt: skip
     asked = result.command

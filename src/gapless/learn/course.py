@@ -14,15 +14,15 @@ from gapless.arrays import Array, Bools
 from gapless.learn.course_result import CourseResult
 from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.scene import Scene
-from gapless.learn.task import Task
-from gapless.policy import Contract
+from gapless.learn.task import Task, velocity_errors
 from gapless.robots import legs_of
 from gapless.twin import Belief, Twin
 
 Act = Callable[[Frame], ArrayLike]
-"""From observations (n, width) to actions (n, actions)."""
-Forget = Callable[[Bools | None], None]
-"""Tells a policy which robots start again; None for all, whose number may change."""
+"""From observations (n, width) to actions (n, actions).
+
+A `Policy` brings its `contract`, and a `reset` that is told which robots start again: None for all, whose number may change.
+"""
 
 SECONDS = 10.0
 SETTLE = 1.0
@@ -51,8 +51,6 @@ def run(
     pushes: bool = True,
     seconds: float = SECONDS,
     threads: int = 0,
-    contract: Contract | None = None,
-    reset: Forget = lambda which: None,
     watch: Callable[[Environment], None] = lambda environment: None,
 ) -> CourseResult:
     """Run the course with a policy; a robot that falls is out.
@@ -67,22 +65,21 @@ def run(
         pushes: whether the base is kicked every 2.5 s.
         seconds: of each run.
         threads: 0 for one per core.
-        contract: of the policy, where it was not trained for this very task.
-        reset: called with the worlds that start anew, None for all, for a policy with a memory.
         watch: called after every period.
     """
     grid = _grid(twin, task)
     n = draws * (RUNS if grid is None else len(grid))
     asked = _with_commands(task, None if grid is None else np.repeat(grid, draws, axis=0))
-    environment = Environment(twin, asked, n, belief, rng, threads, contract)
+    environment = Environment(twin, asked, n, belief, rng, threads, getattr(act, "contract", None))
     scene, dt = environment.scene, twin.control_dt
     observation = environment.reset()["policy"]
+    reset = getattr(act, "reset", lambda which: None)
     reset(None)
     start = scene.command.copy(), environment.worlds.values.copy(), environment.ground_hardness.copy()
     size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0
     kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size else set()
-    tally = _Tally(environment, task, round(seconds / dt))
-    for k in range(tally.steps):
+    periods = []
+    for k in range(round(seconds / dt)):
         if k in kicks:
             angle = rng.uniform(0, 2 * np.pi, n)
             environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
@@ -91,9 +88,9 @@ def run(
         ended = step.failed | step.timeout  # at the edge of the ground, where a robot starts again
         if ended.any():
             reset(ended)
-        tally.add(k, step)
+        periods.append(_seen(environment, task, step))
         watch(environment)
-    return tally.result(*start)
+    return _result({name: np.array([p[name] for p in periods]) for name in periods[0]}, scene, tuple(task.commands), *start)
 
 
 def _with_commands(task: Task, commands: Array | None) -> Any:
@@ -108,70 +105,58 @@ def _with_commands(task: Task, commands: Array | None) -> Any:
     )
 
 
-class _Tally:
-    """Sums over a course; a robot that fell no longer counts."""
+def _seen(environment: Environment, task: Task, step: Step) -> dict[str, Array | Bools]:
+    """What counts of a period, by robot; those that start again in it show where they start, which is no part of the run."""
+    scene, joints = environment.scene, environment.contract.joints
+    limits = dict(zip(joints.names, joints.velocity_limit or (), strict=False))
+    limit = np.array([limits.get(j) or np.inf for j in environment.twin.joints])
+    speed, change = np.abs(scene.dq), (scene.action - scene.last_action) * np.asarray(environment.contract.action.scale)
+    seen: dict[str, Array | Bools] = {
+        "failed": step.failed,
+        "timeout": step.timeout,
+        "success": task.success(scene) if hasattr(task, "success") else np.ones(scene.n, bool),
+        "torque": (np.abs(scene.torque) / scene.torque_limit).max(axis=1),
+        "speed": speed.max(axis=1),
+        "of_limit": (speed / limit).max(axis=1) if np.isfinite(limit).any() else np.full(scene.n, np.nan),
+        "rough": (change**2).mean(axis=1),
+    }
+    if scene.has_legs and tuple(task.commands) == tuple(QUADRUPED):
+        seen["velocity"], seen["yaw"] = velocity_errors(scene)
+        seen["power"] = np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
+        seen["distance"] = np.hypot(*scene.velocity[:, :2].T)
+    return seen
 
-    def __init__(self, environment: Environment, task: Task, steps: int):
-        n = environment.n
-        self.steps, self._environment, self._task = steps, environment, task
-        self._success: Callable[[Scene], Bools] | None = getattr(task, "success", None)
-        self._last = np.zeros((n, environment.scene.action.shape[1]))
-        self._fell, self._margin, self._speed = np.zeros(n, bool), np.ones(n), np.zeros(n)
-        joints = environment.contract.joints
-        limits = dict(zip(joints.names, joints.velocity_limit or (), strict=False))
-        self._limit = np.array([limits.get(j) or np.nan for j in environment.twin.joints])
-        self._speed_margin = np.ones(n) if np.isfinite(self._limit).any() else np.full(n, np.nan)
-        self._sums = {k: np.zeros(n) for k in ("lived", "count", "velocity", "yaw", "power", "distance", "rough", "held")}
 
-    def add(self, k: int, step: Step) -> None:
-        """Add period k; robots that start again in it show where they start, which is no part of the run."""
-        scene, sums = self._environment.scene, self._sums
-        self._fell |= step.failed
-        alive = ~self._fell & ~step.timeout
-        used = (np.abs(scene.torque) / scene.torque_limit).max(axis=1)
-        self._margin = np.where(alive, np.clip(1 - used, 0.0, self._margin), self._margin)
-        self._speed = np.where(alive, np.maximum(self._speed, np.abs(scene.dq).max(axis=1)), self._speed)
-        if np.isfinite(self._limit).any():
-            left = 1 - np.nanmax(np.abs(scene.dq) / self._limit, axis=1)
-            self._speed_margin = np.where(alive, np.minimum(left, self._speed_margin), self._speed_margin)
-        scale = np.asarray(self._environment.contract.action.scale)
-        sums["lived"] += alive
-        sums["rough"] += alive * (((scene.action - self._last) * scale) ** 2).mean(axis=1)
-        self._last = scene.action
-        if self._success is not None and (self.steps - k) * scene.dt <= HOLD:
-            sums["held"] += alive & self._success(scene)
-        if k * scene.dt < SETTLE:
-            return
-        sums["count"] += alive
-        if scene.has_legs and tuple(self._task.commands) == tuple(QUADRUPED):
-            sums["velocity"] += alive * np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T)
-            sums["yaw"] += alive * np.abs(scene.yaw_rate - scene.command[:, 2])
-            sums["power"] += alive * np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
-            sums["distance"] += alive * np.hypot(*scene.velocity[:, :2].T)
+def _result(
+    seen: dict[str, Array], scene: Scene, columns: tuple[str, ...], asked: Array, parameters: Array, hardness: Array
+) -> CourseResult:
+    """The figures of each run. seen: by period, shape (periods, n); the rest: what the runs started with."""
+    fell: Bools = np.logical_or.accumulate(seen["failed"], axis=0)
+    alive = ~fell & ~seen["timeout"].astype(bool)  # a robot that fell no longer counts
+    time = scene.dt * np.arange(len(alive))[:, None]
+    counts, last = alive & (time >= SETTLE), time[::-1] + scene.dt <= HOLD
 
-    def result(self, asked: Array, parameters: Array, hardness: Array) -> CourseResult:
-        """The figures of each run, from the commands, robots and ground that they started with."""
-        scene, sums, columns = self._environment.scene, self._sums, tuple(self._task.commands)
-        walks = columns == tuple(QUADRUPED)
-        count = np.where((sums["count"] > 0) & walks, sums["count"], np.nan)
-        held = sums["held"] * scene.dt / HOLD > 0.9 if self._success is not None else True
-        moving = (np.hypot(asked[:, 0], asked[:, 1]) > 0.1) & (sums["distance"] > 0) if walks else np.zeros(len(asked), bool)
-        weight = scene.mass * 9.81 * np.where(moving, sums["distance"], np.nan)
-        return CourseResult(
-            asked,
-            columns,
-            self._fell,
-            ~self._fell & held,
-            sums["velocity"] / count,
-            sums["yaw"] / count,
-            sums["power"] / weight,
-            self._margin,
-            self._speed,
-            self._speed_margin,
-            np.sqrt(sums["rough"] / np.maximum(sums["lived"], 1)),
-            hardness,
-            parameters=parameters,
-        )
+    def total(name: str) -> Array:
+        """Over the periods that count; NaN where there are none."""
+        return np.where(counts.any(axis=0), np.where(counts, seen.get(name, np.nan), 0.0).sum(axis=0), np.nan)
+
+    asks = np.hypot(asked[:, 0], asked[:, 1]) > 0.1 if "distance" in seen else False
+    weight = scene.mass * 9.81 * np.where(asks & (total("distance") > 0), total("distance"), np.nan)
+    return CourseResult(
+        asked,
+        columns,
+        fell[-1],
+        ~fell[-1] & ((alive & seen["success"] & last).sum(axis=0) > 0.9 * last.sum()),
+        total("velocity") / np.maximum(counts.sum(axis=0), 1),
+        total("yaw") / np.maximum(counts.sum(axis=0), 1),
+        total("power") / weight,
+        np.clip(np.where(alive, 1 - seen["torque"], 1.0).min(axis=0), 0.0, 1.0),
+        np.where(alive, seen["speed"], 0.0).max(axis=0),
+        np.where(alive | np.isnan(seen["of_limit"]), 1 - seen["of_limit"], 1.0).min(axis=0),
+        np.sqrt(np.where(alive, seen["rough"], 0.0).sum(axis=0) / np.maximum(alive.sum(axis=0), 1)),
+        hardness,
+        parameters=parameters,
+    )
 
 
 def _grid(twin: Twin, task: Task) -> Array | None:

@@ -37,16 +37,14 @@ class Entrant:
 
     def judge(self, draws: int = course.DRAWS, push: bool = True, threads: int = 0) -> CourseResult:
         """Run the course: every command of a grid, on `draws` robots each, kicked every 2.5 s if `push`."""
-        rng, p = np.random.default_rng([self.seed, 2]), self.policy
-        result = course.run(
-            self.twin, self.task, p, self.belief, rng, draws, push, threads=threads, contract=p.contract, reset=p.reset
-        )
+        rng = np.random.default_rng([self.seed, 2])
+        result = course.run(self.twin, self.task, self.policy, self.belief, rng, draws, push, threads=threads)
         return dataclasses.replace(result, policy=self.folder)
 
     def film(self, path: str | os.PathLike[str]) -> None:
         """Film the policy at its task on one of the robots, as an animated PNG; bad input where OpenGL does not start."""
-        rng, p = np.random.default_rng([self.seed, 4]), self.policy
-        clip.film_course(Path(path), self.twin, self.task, p, self.belief, rng, p.contract, p.reset)
+        rng = np.random.default_rng([self.seed, 4])
+        clip.film_course(Path(path), self.twin, self.task, self.policy, self.belief, rng)
 
 
 def enter(

@@ -1,4 +1,8 @@
-"""A training run: from a task, a robot and a belief to a folder with a policy; stops and goes on at any time."""
+"""A training run: from a task, a robot and a belief to a folder with a policy; stops and goes on at any time.
+
+run = plan_run("velocity", "quadruped", belief="fitted/belief.json")
+train(run, Path("runs/walk"))
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
 from gapless.learn.presets import draw_from
-from gapless.learn.settings import PPOSettings
+from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
 from gapless.plain import read_json, write_json
@@ -95,6 +99,33 @@ class Run(Checked):
                 part.write_bytes(Path(self.belief).read_bytes())
         header = {"format": FORMAT, "version": metadata.version("gapless")}
         write_json(folder / "run.json", {**header, **dataclasses.asdict(self), "sha256": self.hashes()})
+
+
+def plan_run(
+    task: str,
+    robot: str = "quadruped",
+    belief: str | os.PathLike[str] | None = None,
+    preset: str | None = None,
+    settings: dict[str, Any] | None = None,
+    **more: Any,
+) -> Run:
+    """What a training is given, checked: settings that suit the task and robot, with those that a user states instead.
+
+    Args:
+        task: velocity, stand, reach, drive or swing.
+        robot: name or path.
+        belief: file of what is known about the robot, as a fit writes it.
+        preset: what worlds are drawn from; `narrow` with a belief and `wide` without unless given.
+        settings: of PPO, in place of those that suit the task; None leaves one as it is.
+        more: other fields of `Run`: seed, history, residual, kp, kd, terrain.
+    """
+    stated = {name: value for name, value in (settings or {}).items() if value is not None}
+    if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too
+        stated["every"] = max(1, min(PPOSettings.every, stated["iterations"] // 10))
+    preset = preset or ("narrow" if belief else "wide")
+    robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
+    run = Run(task, robot, preset, str(Path(belief).resolve()) if belief else "", **more)
+    return dataclasses.replace(run, settings=dataclasses.replace(ppo_settings(task, run.twin()), **stated))
 
 
 def load_run(folder: Path) -> Run:

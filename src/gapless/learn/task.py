@@ -99,6 +99,11 @@ def fallen(scene: Scene) -> Bools:
     return np.asarray((scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height))
 
 
+def velocity_errors(scene: Scene) -> tuple[Array, Array]:
+    """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s], under commands (vx, vy, yaw rate)."""
+    return np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T), np.abs(scene.yaw_rate - scene.command[:, 2])
+
+
 def following(error: Array, width: float, weight: float = 2.0) -> Array:
     """Reward for following a command: a bell around no error, and a slope that leads there from afar.
 

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, following, joint_terms
+from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, following, joint_terms, velocity_errors
 from gapless.policy import Reference, Term
 from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
@@ -75,16 +75,12 @@ class VelocityTask:
         return np.asarray(np.maximum(-np.sin(phase) - late, 0.0) / (1 - late))
 
     def metrics(self, scene: Scene) -> dict[str, Array]:
-        """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s]."""
-        return {
-            "velocity_error": np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T),
-            "yaw_error": np.abs(scene.yaw_rate - scene.command[:, 2]),
-        }
+        return dict(zip(("velocity_error", "yaw_error"), velocity_errors(scene), strict=True))
 
     def reward(self, scene: Scene) -> dict[str, Array]:
         legs = len(scene.legs)
         swing, moving = self.swing(scene)
-        error, turn = self.metrics(scene).values()
+        error, turn = velocity_errors(scene)
         lifted = np.maximum(scene.foot_height, 0.0)
         return {
             "velocity": following(error, 0.1),
