@@ -83,7 +83,7 @@ def test_a_fit_leaves_a_twin_a_belief_and_its_figures(bench, capsys, tmp_path):
     ]
     assert mujoco.MjModel.from_xml_path("fitted/twin.xml").nu == 1
     twin = load_recipe("bench", "fitted/belief.json")
-    twin.check_belief(load("fitted/belief.json"))
+    twin.accepts(load("fitted/belief.json").space)
     assert Friction(full=True) in twin.mechanisms
 
 

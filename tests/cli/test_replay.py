@@ -73,7 +73,7 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     assert "empty.npz" in fails(capsys, "replay", "arm", "empty.npz")
     assert "name a stand-in file" in fails(capsys, "standin")
-    assert "cannot be read" in fails(capsys, "standin", "none.toml")
+    assert "there is no such file" in fails(capsys, "standin", "none.toml")
     (tmp_path / "s.toml").write_text('robot = "bench"')
     assert "written as .mcap, .npz or .csv" in fails(capsys, "standin", "s.toml", "--out", "log.txt")
     assert "unknown motion" in fails(capsys, "standin", "s.toml", "--motion", "dance")

@@ -28,7 +28,7 @@ def residual(twin):
 
 
 def test_a_residual_trots_at_2_75_hz_and_lifts_diagonal_feet_by_6_cm_in_turn(twin, residual):
-    reference, legs = residual.episode.reference, legs_of(twin.robot)
+    reference, legs = residual.episode.reference, legs_of(twin)
     assert reference.frequency == 2.75
     assert [t.frequency for t in residual.terms(twin) if t.kind == "clock"] == [2.75]  # what the policy sees is in step
     home = np.array(build_contract(twin, residual).joints.default_pos)
@@ -103,7 +103,7 @@ def test_metrics_are_the_errors_in_their_own_units(twin):
 
 def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_cm():
     twin = Twin.load("biped")
-    task, legs = task_of("velocity", twin), legs_of(twin.robot)
+    task, legs = task_of("velocity", twin), legs_of(twin)
     assert task == task_of("velocity", twin, residual=True)
     table = np.array(task.episode.reference.table)
     home = np.array(build_contract(twin, task).joints.default_pos)
@@ -124,7 +124,7 @@ def test_on_two_legs_the_policy_always_adds_to_a_gait_that_lifts_each_foot_by_6_
 )
 def test_neighbouring_feet_step_in_turn(twin, feet, lead):
     home = np.array([(x, y, 0.0) for x, y in feet])
-    assert leads(dataclasses.replace(legs_of(twin.robot), home=home)) == lead
+    assert leads(dataclasses.replace(legs_of(twin), home=home)) == lead
 
 
 def test_a_biped_that_is_told_to_stand_and_is_kicked_takes_steps():

@@ -15,7 +15,7 @@ from gapless.twin import Twin, defaults
 
 def test_the_tip_of_an_arm_is_where_the_engine_has_it():
     arm = Twin.load("arm")
-    estimator = Estimator(arm.robot, build_contract(arm, task_of("reach", arm)))
+    estimator = Estimator(arm, build_contract(arm, task_of("reach", arm)))
     q = np.random.default_rng(0).uniform(-1.2, 1.2, (10, 6))
     found = estimator({"q": q, "dq": np.zeros_like(q)})["tip"]
     data = mujoco.MjData(arm.model)
@@ -42,7 +42,7 @@ def test_a_robot_without_legs_has_no_such_estimate():
     quadruped, rover = Twin.load("quadruped"), Twin.load("rover")
     contract = build_contract(quadruped, task_of("velocity", quadruped))
     with pytest.raises(BadInput, match="rover has no feet"):
-        Estimator(rover.robot, contract)
+        Estimator(rover, contract)
 
 
 @pytest.mark.parametrize("axis", [1, 2, 3])

@@ -26,9 +26,9 @@ def feet(twin, moved):
 @pytest.mark.parametrize("name", ["quadruped", "biped"])
 def test_each_foot_goes_straight_up_and_the_others_stay(name):
     twin = Twin.load(name)
-    legs = legs_of(twin.robot)
+    legs = legs_of(twin)
     height = np.vstack([0.06 * np.eye(len(legs)), np.zeros(len(legs)), np.full(len(legs), 0.03)])
-    moved = solve_foot_heights(twin.robot, legs, height)
+    moved = solve_foot_heights(twin, legs, height)
     (places, turns), (there, level) = feet(twin, moved), feet(twin, 0 * moved)
     np.testing.assert_allclose(places - there, height[:, :, None] * [0.0, 0.0, 1.0], atol=1e-6)
     assert (moved[len(legs)] == 0.0).all()
@@ -40,4 +40,4 @@ def test_a_robot_with_straight_legs_is_told_to_bend_its_knees():
     twin = Twin.load("biped")
     twin.home[7:] = 0.0
     with pytest.raises(BadInput, match="biped cannot lift its feet by 0.06 m from its home pose: .* bent knees"):
-        solve_foot_heights(twin.robot, legs_of(twin.robot), np.array([[0.06, 0.0]]))
+        solve_foot_heights(twin, legs_of(twin), np.array([[0.06, 0.0]]))

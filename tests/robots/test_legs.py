@@ -24,7 +24,7 @@ def random_states(twin, n, seed=0):
 
 
 def test_feet_are_where_the_engine_has_them_and_move_as_it_says(twin):
-    legs, model = legs_of(twin.robot), twin.model
+    legs, model = legs_of(twin), twin.model
     qpos, qvel = random_states(twin, 20)
     position, velocity, height = legs.feet(qpos[:, 7:], qvel[:, 6:], qpos[:, 3:7])
     data = mujoco.MjData(model)
@@ -49,7 +49,7 @@ def test_feet_are_where_the_engine_has_them_and_move_as_it_says(twin):
 
 
 def test_a_body_that_moves_over_feet_that_stand_is_seen_to_move(twin):
-    legs, model = legs_of(twin.robot), twin.model
+    legs, model = legs_of(twin), twin.model
     data, wanted = mujoco.MjData(model), np.array([0.3, -0.1, 0.05])
     data.qpos[:] = twin.home
     mujoco.mj_forward(model, data)
@@ -69,21 +69,21 @@ def test_a_body_that_moves_over_feet_that_stand_is_seen_to_move(twin):
 def test_arms_and_rovers_have_no_legs():
     for name in ("arm", "rover", "bench"):
         twin = Twin.load(name)
-        assert find_legs(twin.robot) is None
+        assert find_legs(twin) is None
         with pytest.raises(BadInput, match=f"{name} has no feet"):
-            legs_of(twin.robot)
+            legs_of(twin)
 
 
 def test_a_leg_whose_joints_have_no_limits_is_still_a_leg(twin):
     spec = twin.spec.copy()
     for joint in spec.joints:
         joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE
-    assert legs_of(Twin.build(spec, defaults(), 0.02, "free").robot).names == legs_of(twin.robot).names
+    assert legs_of(Twin.build(spec, defaults(), 0.02, "free")).names == legs_of(twin).names
 
 
 def test_a_soft_leg_is_still_a_leg(twin):
     soft = Twin.build(twin.spec.copy(), [*defaults(), Flex(stiffness=10.0)], 0.02, "soft")
-    assert legs_of(soft.robot).names == legs_of(twin.robot).names
+    assert legs_of(soft).names == legs_of(twin).names
 
 
 WHEELS = {
@@ -101,4 +101,4 @@ def test_what_rolls_is_no_leg(wheel, tmp_path):
     body = f'<body pos="0 0 .1"><freejoint/><geom type="box" size=".2 .15 .03"/>{wheels}</body>'
     floor = '<geom type="plane" size="0 0 1"/>'
     (tmp_path / "rover.xml").write_text(f"<mujoco><worldbody>{floor}{body}</worldbody><actuator>{drives}</actuator></mujoco>")
-    assert find_legs(Twin.load(tmp_path / "rover.xml").robot) is None
+    assert find_legs(Twin.load(tmp_path / "rover.xml")) is None

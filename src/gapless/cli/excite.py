@@ -62,7 +62,7 @@ def excite(
     known, gains = load_belief(belief) if belief else None, stated_gains(kp, kd)
     twin = load_recipe(model, belief, gains, in_air) if belief else Twin.load(model, add=gains, in_air=in_air)
     if known:
-        twin.check_belief(known)
+        twin.accepts(known.space)
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)
     columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:

@@ -37,7 +37,7 @@ def _most(twin: Twin, d: Drive, torque: float) -> float:
 
 def build_contract(twin: Twin, task: Task) -> Contract:
     """What a runtime must know to run a policy for this task and robot."""
-    table = twin.robot.joint_table
+    table = twin.joint_table
     if not table:
         raise BadInput(f"{twin.name} has no driven joints, so there is nothing to learn; state gains with --kp and --kd")
     signals = {d.signal for d in twin.drives}
@@ -70,7 +70,7 @@ def build_contract(twin: Twin, task: Task) -> Contract:
         observation=Observation(tuple(task.terms(twin))),
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
         source=Source("gapless", metadata.version("gapless")),
-        robot=RobotIdentity(twin.name, mass=twin.robot.mass),
+        robot=RobotIdentity(twin.name, mass=twin.mass),
         conventions=Conventions(imu_frame=imu.frame if imu else None),
         normalizer="baked",
         commands=dict(task.commands),

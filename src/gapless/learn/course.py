@@ -163,5 +163,5 @@ def _grid(twin: Twin, task: Task) -> Array | None:
     """Every command of the grid for legs. Shape: (commands, 3). None for tasks that draw their own."""
     if tuple(task.commands) != tuple(QUADRUPED):
         return None
-    grid = BIPED if len(legs_of(twin.robot)) == 2 else QUADRUPED
+    grid = BIPED if len(legs_of(twin)) == 2 else QUADRUPED
     return np.array(list(itertools.product(*grid.values())))

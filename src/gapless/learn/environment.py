@@ -84,7 +84,7 @@ class Environment:
         self._rng = rng
         self.scene = Scene(twin, self.worlds, Gait(self.contract, n), len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
-        self._estimate = Estimator(twin.robot, self.contract)
+        self._estimate = Estimator(twin, self.contract)
         plain = tuple(dataclasses.replace(t, history=1, lag=0) for t in self.contract.observation.terms)
         self._truth = Observer(dataclasses.replace(self.contract, observation=Observation(plain)), n)
         self._controls = [twin.drives[c].control for c in self._columns]

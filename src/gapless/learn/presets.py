@@ -22,7 +22,7 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if belief is not None:
-        twin.check_belief(belief)
+        twin.accepts(belief.space)
     if preset == "none":
         return None if belief is None else Point(belief.space, belief.mean())
     if preset == "narrow":
@@ -42,19 +42,17 @@ def box_belief(twin: Twin, ranges: Mapping[str, tuple[str, float, float]]) -> Bo
         twin: the robot.
         ranges: quantity to how it is drawn, low and high; see `gapless.twin.mechanism.Quantity.ranges`.
     """
-    robot = twin.robot
-    base, weight = robot.base, robot.mass
     ends: dict[str, tuple[float, float]] = {}
     for p in twin.space.parameters:
         how, low, high = ranges.get(p.quantity, ("", 0.0, 0.0))
-        if p.quantity not in ranges or (how == "base" and p.name != f"{p.quantity}/{base}"):
+        if p.quantity not in ranges or (how == "base" and p.name != f"{p.quantity}/{twin.base}"):
             continue
         by, of = {
             "x": (p.nominal, 0.0),
             "+": (1.0, p.nominal),
             "scale": (p.scale, p.nominal),
             "base": (p.scale, p.nominal),
-            "of mass": (weight, 0.0),
+            "of mass": (twin.mass, 0.0),
             "": (1.0, 0.0),
         }[how]
         absent = how == "x" and p.nominal <= NONE * p.scale

@@ -67,13 +67,12 @@ class Scene:
         self._places = [d.qpos for d in twin.drives]
         self._dofs = np.array([d.dof for d in twin.drives], dtype=int)
         self._base = base_joint(twin.model)
-        self._legs = find_legs(twin.robot)
+        self._legs = find_legs(twin)
         self.ground = ground_of(twin)
         """What the robot is on where that is not flat."""
-        robot = twin.robot
-        self.mass = robot.mass
+        self.mass = twin.mass
         """As modelled [kg]."""
-        self.torque_limit: Array = np.array([j.torque_limit for j in robot.joint_table])
+        self.torque_limit: Array = np.array([j.torque_limit for j in twin.joint_table])
         self.home: Array = worlds.home[self._places]
         """Joint positions at home. Shape: (joints,)."""
         self._stance = np.zeros((1, 3)) if self._legs is None else self._legs.home

@@ -100,7 +100,7 @@ def ppo_settings(task: str, twin: Twin) -> PPOSettings:
         return PPOSettings(worlds=128, iterations=250, kl=0.03, std=0.5, entropy=0.02)
     if task in small:
         return PPOSettings(worlds=128, iterations=small[task])
-    legs = find_legs(twin.robot)
+    legs = find_legs(twin)
     if legs is not None and len(legs) == 2:  # balance needs a longer horizon, and stiff drives less noise
         return PPOSettings(iterations=1500, gamma=0.98, lam=0.95, std=0.5, widen=True)
     # more worlds and fewer periods: the overhead of a period is shared by more worlds

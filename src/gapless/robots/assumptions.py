@@ -6,8 +6,9 @@ from itertools import chain, count
 import mujoco
 
 from gapless.robots.drives import ONE_AXIS
-from gapless.robots.model import DEFAULT_CONTROL_DT, has_control_dt
 
+DEFAULT_CONTROL_DT = 0.02
+"""Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
 _TRANSMISSIONS = {
     int(mujoco.mjtTrn.mjTRN_TENDON): "a tendon",
     int(mujoco.mjtTrn.mjTRN_SITE): "a site",
@@ -42,6 +43,12 @@ def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
         yield "no floating joint: the base is fixed to the world"
 
 
+def stated_period(model: mujoco.MjModel) -> float | None:
+    """The control period that the model names, as the numeric control_dt [s]."""
+    stated = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0
+    return float(model.numeric("control_dt").data[0]) if stated else None
+
+
 def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
     """Assumptions of the named, compiled model."""
     meant = {joint.name for joint in spec.joints if joint.limited == mujoco.mjtLimited.mjLIMITED_FALSE}
@@ -58,5 +65,5 @@ def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
             yield f"actuator {model.actuator(actuator).name!r} drives {target}, not a joint: it is ignored"
     if not model.nactuator:
         yield "no actuators: joints are passive unless gains are given"
-    if not has_control_dt(model):
+    if stated_period(model) is None:
         yield f"no numeric control_dt: commands every {DEFAULT_CONTROL_DT} s, rounded to whole physics steps"

@@ -6,8 +6,8 @@ from pathlib import Path
 import mujoco
 
 from gapless.errors import BadInput, unknown
-from gapless.robots.assumptions import assumptions, name_unnamed, urdf_assumptions
-from gapless.robots.model import RobotModel, has_control_dt
+from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period, urdf_assumptions
+from gapless.robots.model import RobotModel
 
 _MODELS = Path(__file__).parent / "models"
 BUILT_IN = ("bench", "arm", "rover", "quadruped", "biped")
@@ -60,9 +60,11 @@ def _read(name: str, source: str, path: Path) -> RobotModel:
         raise BadInput(f"{path} cannot be used by MuJoCo: {complaint}") from None
     if not 0 < model.opt.timestep < 1:
         raise BadInput(f"{path} has a timestep of {model.opt.timestep} s; expected more than 0 and less than 1 s")
-    if has_control_dt(model) and not 0 < model.numeric("control_dt").data[0] < 10:
-        raise BadInput(f"{path} has a control_dt of {model.numeric('control_dt').data[0]} s; expected 0 to 10 s")
-    return RobotModel(name, source, spec, model, (*warnings, *assumptions(spec, model)))
+    stated, step = stated_period(model), model.opt.timestep
+    period = DEFAULT_CONTROL_DT if stated is None else stated
+    if not 0 < period < 10:
+        raise BadInput(f"{path} has a control_dt of {period} s; expected 0 to 10 s")
+    return RobotModel(name, source, spec, model, (*warnings, *assumptions(spec, model)), max(1, round(period / step)) * step)
 
 
 def _menagerie(name: str) -> Path:

@@ -9,9 +9,6 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, torque_limit
 
-DEFAULT_CONTROL_DT = 0.02
-"""Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
-
 _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
 
 
@@ -48,6 +45,8 @@ class RobotModel:
     model: mujoco.MjModel
     warnings: tuple[str, ...]
     """A sentence for each thing that the file leaves open and that had to be assumed."""
+    control_dt: float
+    """Time between two commands, a whole number of physics steps [s]."""
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -110,21 +109,15 @@ class RobotModel:
                     command[d.control] = self.home[d.qpos] * self.model.actuator_gear[d.actuator, 0]
         return command
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """Mass of everything below the base, the base included [kg]."""
         return float(self.model.body_subtreemass[_base(self.model)])
 
     @property
-    def control_dt(self) -> float:
-        """Time between two commands, a whole number of physics steps [s]."""
-        return self.substeps * self.model.opt.timestep
-
-    @property
     def substeps(self) -> int:
         """Physics steps between two commands."""
-        period = self.model.numeric("control_dt").data[0] if has_control_dt(self.model) else DEFAULT_CONTROL_DT
-        return max(1, round(period / self.model.opt.timestep))
+        return round(self.control_dt / self.model.opt.timestep)
 
 
 def home_key(model: mujoco.MjModel) -> int | None:
@@ -139,11 +132,6 @@ def home_data(model: mujoco.MjModel) -> mujoco.MjData:
         mujoco.mj_resetDataKeyframe(model, data, key)
     mujoco.mj_kinematics(model, data)
     return data
-
-
-def has_control_dt(model: mujoco.MjModel) -> bool:
-    """Whether the model names its control period, as the numeric control_dt."""
-    return mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0
 
 
 def _describe(model: mujoco.MjModel, drive: Drive) -> Joint:

@@ -7,7 +7,7 @@ joints (or models) that are not marked there, so it can stay installed while oth
 import ctypes
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -84,12 +84,10 @@ def _compiled() -> Any:
 
     from gapless.twin.mechanisms.friction import dry_friction
 
-    model_at, data_at = _offsets("mjModel"), _offsets("mjData")
-    n_jnt, n_user, user_at = model_at["njnt"], model_at["nuser_jnt"], model_at["jnt_user"]
-    qpos_adr_at, dof_joint_at = model_at["jnt_qposadr"], model_at["dof_jntid"]
-    loss_at, n_v = model_at["dof_frictionloss"], model_at["nv"]
-    ne_at, nf_at, type_at, id_at = data_at["ne"], data_at["nf"], data_at["efc_type"], data_at["efc_id"]
-    efc_at, qpos_at, qvel_at, torque_at = (data_at[f] for f in ("efc_frictionloss", "qpos", "qvel", "qfrc_actuator"))
+    in_model = ("njnt", "nuser_jnt", "nv", "jnt_user", "jnt_qposadr", "dof_jntid", "dof_frictionloss")
+    n_jnt, n_user, n_v, user_at, qpos_adr_at, dof_joint_at, loss_at = _offsets("mjModel", in_model)
+    in_data = ("ne", "nf", "efc_type", "efc_id", "efc_frictionloss", "qpos", "qvel", "qfrc_actuator")
+    ne_at, nf_at, type_at, id_at, efc_at, qpos_at, qvel_at, torque_at = _offsets("mjData", in_data)
     friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
     actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
     read_size, _ = _readers(numba, types.int64)
@@ -183,37 +181,34 @@ def library() -> ctypes.CDLL:
 
 
 @functools.cache
-def _offsets(struct: str) -> dict[str, int]:
-    """Byte offset of each field of one of MuJoCo's structs, by the C layout rules."""
+def _struct(name: str) -> Any:
+    """One of MuJoCo's structs as C lays it out."""
     from mujoco.introspect import structs
 
-    return _place(structs.STRUCTS[struct].fields)[0]
+    return _laid_out(structs.STRUCTS[name].fields)
 
 
-def _place(fields: Any) -> tuple[dict[str, int], int, int]:
-    """Offsets of a struct's fields, its size and its alignment."""
-    offset, widest, out = 0, 1, {}
-    for f in fields:
-        size, align = _layout(f.type)
-        offset = -(-offset // align) * align
-        out[f.name] = offset
-        offset, widest = offset + size, max(widest, align)
-    return out, -(-offset // widest) * widest, widest
+def _offsets(struct: str, fields: Sequence[str]) -> list[int]:
+    """Where fields of one of MuJoCo's structs are in it [bytes]."""
+    return [getattr(_struct(struct), name).offset for name in fields]
 
 
-def _layout(kind: Any) -> tuple[int, int]:
-    """Size and alignment of a C type as MuJoCo's introspection describes it."""
+def _laid_out(fields: Any) -> Any:
+    return type("Struct", (ctypes.Structure,), {"_fields_": [(f.name, _type_of(f.type)) for f in fields]})
+
+
+def _type_of(kind: Any) -> Any:
+    """A ctypes type as large and as aligned as a C type that MuJoCo's introspection describes."""
     from mujoco.introspect import structs
 
     name = str(kind)
     if name.endswith("*"):
-        return 8, 8
+        return ctypes.c_void_p
     if name.endswith("]"):
-        size, align = _layout(kind.inner_type)
-        return size * math.prod(kind.extents), align
+        return _type_of(kind.inner_type) * math.prod(kind.extents)
     if hasattr(kind, "fields"):
-        return _place(kind.fields)[1:]
+        return _laid_out(kind.fields)
     if name in structs.STRUCTS:
-        return _place(structs.STRUCTS[name].fields)[1:]
-    size = {"int": 4, "float": 4, "mjtBool": 1, "mjtByte": 1}.get(name, 8)  # the rest: mjtNum, mjtSize, size_t, pointers
-    return size, size
+        return _struct(name)
+    small = {"int": ctypes.c_int, "float": ctypes.c_float, "mjtBool": ctypes.c_uint8, "mjtByte": ctypes.c_uint8}
+    return small.get(name, ctypes.c_int64)  # the rest: mjtNum, mjtSize, size_t

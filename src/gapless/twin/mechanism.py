@@ -22,7 +22,7 @@ The smallest one, whole:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import mujoco
 import numpy as np
@@ -113,7 +113,7 @@ class Quantity:
         return amount(self.of(place), float(nominal), scale, tolerance, self.unit, low, high)
 
 
-class ValueBlocks(dict[str, Array]):
+class Values(dict[str, Array]):
     """Quantity (`friction.coulomb`) to its values; a quantity of no joint at all has no columns.
 
     Shape of each: (n, number of joints or links).
@@ -125,9 +125,6 @@ class ValueBlocks(dict[str, Array]):
 
     def __missing__(self, quantity: str) -> Array:
         return np.zeros((self.n, 0))
-
-
-Values = ValueBlocks
 
 
 class Fields(dict[str, Array]):
@@ -209,13 +206,16 @@ class Mechanism:
         raise NotImplementedError
 
 
-def last_joints(spec: mujoco.MjSpec, pattern: str) -> list[mujoco.MjsJoint]:
-    """The driven joints of a spec that a pattern matches, to put another joint behind; each must be the last of its body."""
-    joints = [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]
-    for joint in joints:
+def part_joints(spec: mujoco.MjSpec, pattern: str, suffix: str, **settings: Any) -> None:
+    """Put another joint of the same kind and axis behind each driven joint that a pattern matches: motor first, then link."""
+    for joint in [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]:
         if joint.parent.joints[-1].name != joint.name:
             raise BadInput(
                 f"{joint.name} is not the last joint of its body {joint.parent.name}, so nothing can be put between it and the "
                 "link: give each joint a body of its own"
             )
-    return joints
+        same = {"type": joint.type, "axis": joint.axis, "pos": joint.pos, "armature": 1e-6, "frictionloss": 0.0}
+        joint.parent.add_joint(name=joint.name + suffix, **same, **settings)
+        # without rotor inertia the two joints could part at no cost and the mass matrix would be singular
+        if joint.armature <= 0:
+            joint.armature = 1e-3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,34 +17,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
-from gapless.robots import Drive, RobotModel, load_robot
+from gapless.robots import RobotModel, load_robot
 from gapless.twin import callback, path, prepare, save
-from gapless.twin.belief import Belief
-from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, ValueBlocks
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.space import Parameter, Space
 
 
 @dataclass(frozen=True)
-class Twin:
-    """A compiled model with its mechanisms installed.
+class Twin(RobotModel):
+    """A robot's model with mechanisms installed; its spec is as MuJoCo saves it (angles in radians, classes resolved).
 
     twin = Twin.load("quadruped")
     twin.space.match("friction.*")
     twin.save("twin.xml", twin.space.values({"friction.coulomb/*_calf": 0.4}))
     """
 
-    name: str
-    spec: mujoco.MjSpec
-    """The model as MuJoCo saves it (angles in radians, classes resolved), with what the mechanisms added."""
-    model: mujoco.MjModel
     mechanisms: tuple[Mechanism, ...]
     bound: tuple[Bound, ...]
-    control_dt: float
-    """Control period [s], a whole number of physics steps."""
-    warnings: tuple[str, ...] = ()
-    source: str = ""
-    """The name or path that it was loaded from."""
 
     @classmethod
     def load(
@@ -98,15 +89,8 @@ class Twin:
         warnings = [*warnings, *prepare.in_joint_units(spec), *prepare.part_from_base(spec)]
         prepare.install(spec, mechanisms)
         model = spec.compile()
-        return cls(
-            name or spec.modelname,
-            spec,
-            model,
-            mechanisms,
-            tuple(m.bind(model) for m in mechanisms),
-            round(substeps) * spec.option.timestep,
-            tuple(warnings),
-        )
+        period, bound = round(substeps) * spec.option.timestep, tuple(m.bind(model) for m in mechanisms)
+        return cls(name or spec.modelname, "", spec, model, tuple(warnings), period, mechanisms, bound)
 
     def plus(self, *mechanisms: Mechanism, centre: Mapping[str, float] | None = None) -> Twin:
         """The same twin with more mechanisms installed, and friction's angles counted from a centre [rad] by joint.
@@ -134,45 +118,6 @@ class Twin:
                     out.append((mechanism, tuple(added)))
         return out
 
-    @property
-    def substeps(self) -> int:
-        """Physics steps in a control period."""
-        return round(self.control_dt / self.model.opt.timestep)
-
-    @cached_property
-    def robot(self) -> RobotModel:
-        """The robot's own facts (base, feet, home, drives) as this twin has them."""
-        return RobotModel(self.name, self.name, self.spec, self.model, ())
-
-    @property
-    def drives(self) -> tuple[Drive, ...]:
-        """The driven joints in the order of the actuators: the columns of every joint signal."""
-        return self.robot.drives
-
-    @property
-    def floating(self) -> bool:
-        """Whether the base moves freely."""
-        return self.robot.floating
-
-    @property
-    def all_servos(self) -> bool:
-        """Whether every drive takes a position target."""
-        return self.robot.all_servos
-
-    @property
-    def home(self) -> Array:
-        """The home pose. Shape: (nq,)."""
-        return self.robot.home
-
-    @property
-    def home_command(self) -> Array:
-        """The command that holds the home pose. Shape: (controls,)."""
-        return self.robot.home_command
-
-    @cached_property
-    def joints(self) -> tuple[str, ...]:
-        return tuple(d.name for d in self.drives)
-
     @cached_property
     def space(self) -> Space:
         """All parameters of all mechanisms."""
@@ -197,7 +142,7 @@ class Twin:
         """The command and sensor path before any value is written."""
         return path.neutral(len(self.drives))
 
-    def base(self, name: str) -> Array:
+    def _as_modelled(self, name: str) -> Array:
         """A model, option (`opt.`) or path (`path.`) field as the twin has it before any value is written."""
         if name.startswith("path."):
             return self.path[name]
@@ -214,9 +159,9 @@ class Twin:
             if name not in self._column:
                 raise unknown("parameter", name, self._column)
 
-    def expand(self, values: ArrayLike, space: Space) -> Array:
-        """Values over any space of this twin's parameters as values over all of them. Shape: (n, parameters)."""
-        base, take, put = self._plan(space)
+    def expand(self, values: ArrayLike, space: Space | None) -> Array:
+        """Values over a space of its parameters (its own if None) as values over all of them. Shape: (n, parameters)."""
+        base, take, put = self._plan(self.space if space is None else space)
         values = np.atleast_2d(np.asarray(values, float))
         full = np.empty((len(values), len(base)))
         full[:] = base
@@ -234,13 +179,11 @@ class Twin:
             values: shape (n, parameters) over `space`.
             space: the twin's own unless given; parameters it lacks are nominal.
         """
-        space = self.space if space is None else space
         every = self.expand(values, space)
         self.space.check(every)
-        n = len(every)
-        fields = Fields(self.base, n)
-        for b, block in zip(self.bound, self._blocks, strict=True):
-            b.apply(fields, ValueBlocks({q: every[:, columns] for q, columns in block.items()}, n))
+        fields = Fields(self._as_modelled, len(every))
+        for bound, mine in self._by_mechanism(every):
+            bound.apply(fields, mine)
         return fields
 
     def force(self, values: ArrayLike, space: Space | None = None) -> Callable[[StepState], Array] | None:
@@ -252,13 +195,13 @@ class Twin:
         """
         if not any(b.force for b in self.bound):
             return None
-        every = self.expand(values, self.space if space is None else space)
-        parts = [
-            (b.force, ValueBlocks({q: every[:, columns] for q, columns in block.items()}, len(every)))
-            for b, block in zip(self.bound, self._blocks, strict=True)
-            if b.force is not None
-        ]
-        return lambda state: np.sum([force(state, blocks) for force, blocks in parts], axis=0)
+        parts = [(b.force, mine) for b, mine in self._by_mechanism(self.expand(values, space)) if b.force is not None]
+        return lambda state: np.sum([force(state, mine) for force, mine in parts], axis=0)
+
+    def _by_mechanism(self, full: Array) -> Iterator[tuple[Bound, Values]]:
+        """Each mechanism with its part of values (n, parameters) over the twin's space."""
+        for bound, block in zip(self.bound, self._blocks, strict=True):
+            yield bound, Values({q: full[:, columns] for q, columns in block.items()}, len(full))
 
     def _plan(self, space: Space) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
         """Where a space's values go among all of the twin's: the vector they are put into, from which columns, to which.
@@ -284,8 +227,6 @@ class Twin:
         return self._compile(self.fields(values, space))
 
     def _compile(self, fields: Fields) -> mujoco.MjModel:
-        import copy
-
         model = copy.copy(self.model)
         for name, array in fields.items():
             if name.startswith("opt."):
@@ -300,7 +241,3 @@ class Twin:
         fields = self.fields(self.space.nominal if values is None else values, None if values is None else space)
         computed = [type(m).__name__.lower() for m, b in zip(self.mechanisms, self.bound, strict=True) if b.force is not None]
         save.write(path, self.spec, self._compile(fields), fields, self.drives, computed)
-
-    def check_belief(self, belief: Belief) -> None:
-        """Raise unless a belief is over this twin's parameters."""
-        self.accepts(belief.space)

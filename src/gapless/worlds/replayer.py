@@ -157,7 +157,7 @@ class Replayer:
         shift: how far off windows start from the measured state, in position and in velocity, (k, windows, 2, nv).
         """
         twin = self.twin
-        full = twin.expand(np.atleast_2d(np.asarray(values, float)), twin.space if space is None else space)
+        full = twin.expand(values, space)
         twin.space.check(full)
         k, w = len(full), len(self.starts)
         vector, window = np.repeat(np.arange(k), w), np.tile(np.arange(w), k)

@@ -21,15 +21,17 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gapless import checks
 from gapless.arrays import Array
+from gapless.checks import Checked, checked
 from gapless.errors import BadInput, PhysicsError, unknown
-from gapless.files import reason
+from gapless.files import reason, text
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
 from gapless.twin import MECHANISMS, Point, Twin, finite, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
@@ -41,64 +43,33 @@ SHORTEST = 1e-5  # s: a time step below takes a minute for a second of robot tim
 
 
 @dataclass(frozen=True)
-class Spec:
+class Spec(Checked):
     """What a stand-in file says."""
 
-    robot: str
-    seed: int = 0
-    in_air: bool = False
-    tolerance: float = 1.0
-    timestep: float | None = None
-    change: Mapping[str, float | str] = field(default_factory=dict)
-    add: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    sensors: Mapping[str, float] = field(default_factory=dict)
-    motion_capture: bool = False
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise BadInput(f"`seed` must not be negative, not {self.seed}")
-        if not 0 <= self.tolerance <= 1000:
-            raise BadInput(f"`tolerance` must be between 0 and 1000, not {self.tolerance:g}")
-        if self.timestep is not None and not SHORTEST <= self.timestep <= 1:
-            raise BadInput(f"`timestep` must be between {SHORTEST:g} and 1 s, not {self.timestep:g}")
+    robot: str = checked(checks.text)
+    seed: int = checked(checks.whole, 0, low=0, high=2**63)
+    in_air: bool = checked(checks.flag, False)
+    tolerance: float = checked(checks.number, 1.0, low=0.0, high=1000.0)
+    timestep: float | None = checked(checks.number, None, low=SHORTEST, high=1.0)
+    change: Mapping[str, float | str] = checked(checks.mapping, factory=dict)
+    add: Mapping[str, Mapping[str, Any]] = checked(checks.mapping, factory=dict)
+    sensors: Mapping[str, float] = checked(checks.mapping, factory=dict)
+    motion_capture: bool = checked(checks.flag, False)
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
     """Read a stand-in file; every fault is one sentence that names the file and the key."""
     file = Path(path)
     try:
-        if file.stat().st_size > MAX_FILE:
-            raise BadInput(f"{file}: a stand-in file has at most {MAX_FILE // 2**20} MB")
-        data = tomllib.loads(file.read_text())
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: not valid TOML ({error})") from None
-    known = {f.name: f for f in dataclasses.fields(Spec)}
-    for key in data:
-        if key not in known:
-            raise BadInput(f"{file}: {unknown('key', key, known)}")
-    if not isinstance(data.get("robot"), str):
-        raise BadInput(f"{file}: `robot` must name a robot or a model file")
-    kinds: dict[str, tuple[type, ...]] = {
-        "seed": (int,),
-        "in_air": (bool,),
-        "motion_capture": (bool,),
-        "tolerance": (int, float),
-        "timestep": (int, float),
-    }
-    kinds |= {"change": (dict,), "add": (dict,), "sensors": (dict,)}
-    for key, kind in kinds.items():
-        if key in data and (not isinstance(data[key], kind) or (isinstance(data[key], bool) and bool not in kind)):
-            raise BadInput(f"{file}: `{key}` must be of type {kind[-1].__name__}, not {data[key]!r}")
-    beside = file.parent / data["robot"]
-    if data["robot"] not in BUILT_IN and beside.is_file():
-        data["robot"] = str(beside)
-    try:
-        spec = Spec(**data)
+        spec: Spec = checks.part_of(tomllib.loads(text(file, MAX_FILE)), "a stand-in", Spec)
+        beside = file.parent / spec.robot
+        if spec.robot not in BUILT_IN and beside.is_file():
+            spec = dataclasses.replace(spec, robot=str(beside))
         StandIn(spec)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{file}: not valid TOML ({error})") from None
     except BadInput as error:
-        raise BadInput(f"{file}: {error}") from None
+        raise BadInput(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
     except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
         raise BadInput(f"{file}: no robot can be built as it says ({reason(error)})") from None
     return spec

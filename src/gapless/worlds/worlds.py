@@ -56,7 +56,7 @@ class Worlds:
         if n < 1:
             raise BadInput(f"at least one world is needed, not {n}")
         belief = Point(twin.space, twin.space.nominal) if belief is None else belief
-        twin.check_belief(belief)
+        twin.accepts(belief.space)
         self.twin, self.n, self.belief = twin, n, belief
         rng = np.random.default_rng(0) if rng is None else rng
         self._root = int(rng.integers(2**63))

@@ -33,7 +33,7 @@ def only(log: Log, joints: list[str]) -> Log:
 @pytest.mark.parametrize("robot", ["bench", "arm", "quadruped"])
 def test_a_healthy_robot_is_found_healthy(robot):
     twin = Twin.load(robot, in_air=robot == "quadruped")
-    report = inspect(recorded(robot, 0.005), twin.robot.ranges)
+    report = inspect(recorded(robot, 0.005), twin.ranges)
     assert not [f for f in report.findings if f.severity != "info"]
 
 

@@ -115,7 +115,7 @@ def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Un
             raise BadInput(f"{twin.name} has no parameters that a motion tells about; give a belief")
         space = twin.space.select(*names)
         belief = Point(space, space.nominal)
-    twin.check_belief(belief)
+    twin.accepts(belief.space)
     space = belief.space
     if isinstance(belief, Gaussian):
         centre, covariance = np.asarray(belief.centre, float), np.asarray(belief.covariance, float)

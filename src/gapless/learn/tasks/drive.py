@@ -68,7 +68,7 @@ class DriveTask:
 
 def drive_of(twin: Twin, history: int = 1) -> DriveTask:
     """The task for a robot with two driven wheels."""
-    if not twin.floating or find_legs(twin.robot) is not None or len(twin.joints) != 2:
+    if not twin.floating or find_legs(twin) is not None or len(twin.joints) != 2:
         raise BadInput(f"{twin.name} is not a rover: drive needs a floating base and two driven wheels")
     left, right = sorted((twin.model.body(twin.model.jnt_bodyid[d.joint]) for d in twin.drives), key=lambda b: -b.pos[1])
     lengths = differential_drive(twin.model, left.name, right.name)

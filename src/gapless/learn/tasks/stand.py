@@ -49,5 +49,5 @@ class StandTask:
 
 def stand_of(twin: Twin, history: int = 1) -> StandTask:
     """The task for a robot; bad input for one without feet."""
-    legs_of(twin.robot)
+    legs_of(twin)
     return StandTask(history)

@@ -109,7 +109,7 @@ def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> Velocit
     With `residual` the policy adds to an open-loop gait in place. A biped always does: left to discover stepping, it first
     learns that standing still is safe.
     """
-    legs = legs_of(twin.robot)
+    legs = legs_of(twin)
     lead = leads(legs)
     residual = residual or len(legs) == 2
     if len(legs) == 2:
@@ -123,7 +123,7 @@ def _with_gait(task: VelocityTask, twin: Twin, legs: Legs) -> Episode:
     """The task's episodes, with a gait that lifts each foot as the reward asks for."""
     if any(d.signal != "q" for d in twin.drives):
         raise BadInput(f"{twin.name}: a residual is added to the joint positions of a gait: state gains with --kp and --kd")
-    joints = solve_foot_heights(twin.robot, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
+    joints = solve_foot_heights(twin, legs, task.clearance * task.lifted(np.arange(ROWS) / ROWS))
     table = tuple(map(tuple, (np.round(joints, 6) + 0.0).tolist()))  # microradians are enough, and easier to read
     return dataclasses.replace(task.episode, reference=Reference(task.frequency, table, wake=WAKE if len(legs) == 2 else None))
 

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.robots import driven
-from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, Values, last_joints
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, Values, part_joints
 
 PLAY = "_play"
 LEAST = 1e-5  # rad: half the narrowest play; a limit of no width at all makes the solver fight itself
@@ -37,26 +37,18 @@ class Backlash(Mechanism):
         return cls()
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
-        for joint in last_joints(spec, self.joints):
-            body = joint.parent
-            body.add_joint(
-                name=joint.name + PLAY,
-                type=joint.type,
-                axis=joint.axis,
-                pos=joint.pos,
-                limited=mujoco.mjtLimited.mjLIMITED_TRUE,
-                range=_range(self.width),
-                # teeth are hard: a stiff, well damped stop, as fast as twice the step allows
-                solref_limit=[max(0.004, 2 * spec.option.timestep), 1.0],
-                solimp_limit=[0.95, 0.99, 0.001, 0.5, 2],
-                armature=1e-6,
-                damping=[0.0, 0.0, 0.0],
-                frictionloss=0.0,
-                stiffness=[0.0, 0.0, 0.0],
-            )
-            # without rotor inertia the two joints could part at no cost and the mass matrix would be singular
-            if joint.armature <= 0:
-                joint.armature = 1e-3
+        part_joints(
+            spec,
+            self.joints,
+            PLAY,
+            limited=mujoco.mjtLimited.mjLIMITED_TRUE,
+            range=_range(self.width),
+            # teeth are hard: a stiff, well damped stop, as fast as twice the step allows
+            solref_limit=[max(0.004, 2 * spec.option.timestep), 1.0],
+            solimp_limit=[0.95, 0.99, 0.001, 0.5, 2],
+            damping=[0.0, 0.0, 0.0],
+            stiffness=[0.0, 0.0, 0.0],
+        )
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.errors import BadInput
 from gapless.robots import driven, drives
-from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, Values, last_joints
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, Values, part_joints
 
 SPRING = "_flex"
 RINGING = 0.7  # radians a step: above 2 the integrator diverges; lighter rotors than modelled take up the rest
@@ -44,20 +44,8 @@ class Flex(Mechanism):
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.stiffness <= 0:
             raise BadInput(f"a flexible joint needs a positive stiffness, not {self.stiffness:g} N m/rad")
-        for joint in last_joints(spec, self.joints):
-            joint.parent.add_joint(
-                name=joint.name + SPRING,
-                type=joint.type,
-                axis=joint.axis,
-                pos=joint.pos,
-                limited=mujoco.mjtLimited.mjLIMITED_FALSE,
-                stiffness=[self.stiffness, 0, 0],
-                damping=[self.damping, 0, 0],
-                armature=1e-6,
-                frictionloss=0.0,
-            )
-            if joint.armature <= 0:
-                joint.armature = 1e-3
+        spring = {"stiffness": [self.stiffness, 0, 0], "damping": [self.damping, 0, 0]}
+        part_joints(spec, self.joints, SPRING, limited=mujoco.mjtLimited.mjLIMITED_FALSE, **spring)
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
