@@ -36,15 +36,15 @@ def test_the_same_gait_out_of_step_is_the_same_and_a_smaller_one_is_not():
     rng = np.random.default_rng(2)
     (robot, a), (late, b), (small, c) = gait(60, 0.0, rng), gait(60, 2.0, rng), gait(60, 2.0, rng, size=0.8)
     assert np.sqrt(np.mean((robot - late) ** 2)) > 0.7  # as far apart as can be, moment by moment
-    same = between(("x", "y"), [robot], [late], [a], [b], rng)
-    other = between(("x", "y"), [robot], [small], [a], [c], rng)
-    assert set(same.columns) == {"x", "y"}
+    same = between([({"q": robot}, a)], [({"q": late}, b)], {"q": ("x", "y")}, rng)
+    other = between([({"q": robot}, a)], [({"q": small}, c)], {"q": ("x", "y")}, rng)
+    assert set(same.columns) == {"q/x", "q/y"}
     assert same.sliced.ratio < 1.7
     assert other.sliced.ratio > 3
     assert same.mmd.ratio < 1.5
     assert other.mmd.ratio > 1.5
     # all quantiles of a circle's projection shrink by a fifth: E|sin| = 2 / pi, in units of the deviation sqrt(1 / 2)
-    assert other.columns["x"].size == pytest.approx(0.2 * 2 / np.pi * np.sqrt(2), rel=0.2)
+    assert other.columns["q/x"].size == pytest.approx(0.2 * 2 / np.pi * np.sqrt(2), rel=0.2)
 
 
 def test_a_state_has_gravity_instead_of_a_heading():
@@ -57,8 +57,7 @@ def test_a_state_has_gravity_instead_of_a_heading():
 
 
 def test_too_little_to_split_gives_no_distance():
-    none = between(
-        ("x",), [np.ones((5, 1))], [np.ones((5, 1))], [np.zeros(5, int)], [np.zeros(5, int)], np.random.default_rng(0)
-    )
+    still = [({"q": np.ones((5, 1))}, np.zeros(5, int))]
+    none = between(still, still, {"q": ("x",)}, np.random.default_rng(0))
     assert none.columns == {}
     assert np.isnan(none.sliced.size)

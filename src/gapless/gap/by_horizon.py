@@ -8,7 +8,7 @@ gap["q"].noise, gap["q"].moves                # below which no model can go, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools
 from gapless.gap import page
-from gapless.gap.distribution import Distances, distances
+from gapless.gap.distribution import Distances, between
 from gapless.logs import Log
 from gapless.measure import (
     Floor,
@@ -143,8 +143,6 @@ def measure(
     logs: Sequence[Log],
     values: ArrayLike | None = None,
     end: float | None = None,
-    rng: np.random.Generator | None = None,
-    tick: Callable[[], object] = lambda: None,
 ) -> Gap:
     """Replay every log free-running and in windows, and compare.
 
@@ -153,17 +151,15 @@ def measure(
         logs: of one robot.
         values: parameters over the twin's space; as given unless stated.
         end: how much of each log to use [s].
-        rng: for distances between distributions; seeded with 0 unless given.
-        tick: called once a log, for a progress bar.
     """
     admit(twin, logs)
     vectors = np.stack([twin.space.nominal, *([] if values is None else [np.asarray(values, float)])])
     used = [log if end is None else log.slice(log["q"].time[0], log["q"].time[0] + end + 1e-9) for log in logs]
     signals = signals_of(twin, used)
     delays = best_delays(used, twin.joints)
-    sums: dict[str, _Sums] = {}
+    sums: dict[str, Array] = {}
     traced: list[Trace] = []
-    measured, states = [], []
+    measured, replays = [], []
     count = broken = 0
     for log in used:
         split = split_logs([log], twin.joints)
@@ -177,14 +173,13 @@ def measure(
             count += data.count
             broken += len(np.unique(data.window[np.isnan(replayed["q"][-1]).any(axis=1)]))
             if data is free:
-                measured.append({s: data.measured(s) for s in signals})
-                states.append((measured[-1], {s: v[-1] for s, v in replayed.items()}, data.block))
+                measured.append(({s: data.measured(s) for s in signals}, data.block))
+                replays.append(({s: v[-1] for s, v in replayed.items()}, data.block))
             if (data is free) == twin.all_servos:
                 traced += traces(data, replayed["q"][0], replayed["q"][-1], delays=delays.get("q"))
-        tick()
     columns = free.replayers[0].columns
     noise = floors(used, signals)
-    errors = {s: _errors(twin, s, columns[s], sums[s], [m[s] for m in measured], noise[s]) for s in signals}
+    errors = {s: _errors(twin, s, columns[s], sums[s], [m[s] for m, _ in measured], noise[s]) for s in signals}
     return Gap(
         robot=twin.name,
         joints=twin.joints,
@@ -193,7 +188,7 @@ def measure(
         delays=dict(zip(twin.joints, delays["q"].tolist(), strict=True)) if "q" in delays else {},
         windows=count,
         broken=broken,
-        distances=distances(states, columns, rng or np.random.default_rng(0)),
+        distances=between(measured, replays, columns, np.random.default_rng(0)),
         origin=origin_of(twin, logs),
         traces=tuple(traced),
         seconds_used=float(sum(np.ptp(log["q"].time) for log in used)),
@@ -201,40 +196,28 @@ def measure(
     )
 
 
-def _errors(twin: Twin, signal: str, columns: tuple[str, ...], sums: _Sums, measured: Sequence[Array], floor: Floor) -> Errors:
+def _errors(twin: Twin, signal: str, columns: tuple[str, ...], sums: Array, measured: Sequence[Array], floor: Floor) -> Errors:
     names = difference_columns(signal, columns)
+    square, count = sums
+    size = np.sqrt(np.where(count > 0, square / np.maximum(count, 1), np.nan))
     order = [floor.columns.index(c) for c in names]
     return Errors(
         names,
         units(twin, signal, names),
-        {p: sums.size(p) for p in PREDICTIONS},
+        dict(zip(PREDICTIONS, size, strict=True)),
         _moves(signal, measured),
         Floor(names, floor.size[order], floor.repeated[order]),
     )
 
 
-class _Sums:
-    """Squares and counts of one signal's errors, over logs as they come."""
-
-    def __init__(self, columns: int):
-        self._square = {p: np.zeros((len(HORIZONS), columns)) for p in PREDICTIONS}
-        self._count = {p: np.zeros((len(HORIZONS), columns)) for p in PREDICTIONS}
-
-    def add(self, prediction: str, horizon: int, error: Array) -> None:
-        """error: (samples, columns), NaN where nothing was measured or predicted."""
-        self._square[prediction][horizon] += np.nansum(error**2, axis=0)
-        self._count[prediction][horizon] += (~np.isnan(error)).sum(axis=0)
-
-    def size(self, prediction: str) -> Array:
-        """Root mean square. Shape: (horizons, columns)."""
-        count = self._count[prediction]
-        return np.sqrt(np.where(count > 0, self._square[prediction] / np.maximum(count, 1), np.nan))
-
-
 def _add(
-    sums: dict[str, _Sums], data: Windows, replayed: dict[str, Array], delays: Mapping[str, Array], horizons: dict[int, Bools]
+    sums: dict[str, Array], data: Windows, replayed: dict[str, Array], delays: Mapping[str, Array], horizons: dict[int, Bools]
 ) -> None:
-    """Count the errors of one log. horizons: the samples that are about each."""
+    """Count the errors of one log.
+
+    sums: squares and counts of each signal's errors, to add to. Shape of each: (2, predictions, horizons, columns).
+    horizons: the samples that are about each.
+    """
     log = data.replayers[0].log
     times = log["q"].time[0] + data.clock
     _, first, window = np.unique(data.window, return_index=True, return_inverse=True)
@@ -252,9 +235,10 @@ def _add(
             broken = np.asarray(np.isinf(predicted).any(axis=1))
             error = difference(signal, np.where(broken[:, None], 1.0, predicted), measured)
             error[broken] = np.inf
-            total = sums.setdefault(signal, _Sums(error.shape[-1]))
+            total = sums.setdefault(signal, np.zeros((2, len(PREDICTIONS), len(HORIZONS), error.shape[-1])))
             for horizon, rows in horizons.items():
-                total.add(prediction, horizon, error[rows & whole])
+                known = error[rows & whole]
+                total[:, PREDICTIONS.index(prediction), horizon] += np.nansum(known**2, axis=0), (~np.isnan(known)).sum(axis=0)
 
 
 def _horizons(data: Windows) -> dict[int, Bools]:

@@ -16,6 +16,8 @@ SPLITS = 8
 MOST_STATES = 4000
 KERNEL_STATES = 400  # of each side: a kernel's cost is quadratic
 SLICES = 64
+Motion = tuple[Mapping[str, Array], Ints]
+"""What was measured or replayed, by signal (samples, columns), and which samples are of the same stretch (samples,)."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,6 @@ class Distances:
     mmd: Distance
 
 
-def distances(
-    runs: Sequence[tuple[Mapping[str, Array], Mapping[str, Array], Ints]],
-    columns: Mapping[str, tuple[str, ...]],
-    rng: np.random.Generator,
-) -> Distances:
-    """Between what was measured and what the twin did in free runs: both by signal, and the block of each sample."""
-    names: list[str] = []
-    robot, twin, block = [], [], []
-    for measured, replayed, number in runs:
-        names, ours = states(measured, columns)
-        _, theirs = states(replayed, columns)
-        whole = np.isfinite(ours).all(axis=1) & np.isfinite(theirs).all(axis=1)
-        robot.append(ours[whole])
-        twin.append(theirs[whole])
-        block.append(number[whole])
-    return between(names, robot, twin, block, block, rng)
-
-
 def states(signals: Mapping[str, Array], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array]:
     """Positions, velocities, where gravity points and how the base turns: the columns of a state, and one a row."""
     names, parts = [], []
@@ -71,20 +55,12 @@ def states(signals: Mapping[str, Array], columns: Mapping[str, tuple[str, ...]])
 
 
 def between(
-    names: Sequence[str],
-    ours: Sequence[Array],
-    theirs: Sequence[Array],
-    our_blocks: Sequence[Ints],
-    their_blocks: Sequence[Ints],
-    rng: np.random.Generator,
+    ours: Sequence[Motion], theirs: Sequence[Motion], columns: Mapping[str, tuple[str, ...]], rng: np.random.Generator
 ) -> Distances:
-    """Between two collections of states; blocks tell which states are of the same stretch of motion.
-
-    Shape of each of `ours` and `theirs`: (states, columns); of each of the blocks: (states,).
-    """
+    """Between the states of two collections of motions, whenever they were in them."""
     nothing = Distances({}, Distance(float("nan"), float("nan")), Distance(float("nan"), float("nan")))
-    one, one_block = _joined(ours, our_blocks)
-    other, other_block = _joined(theirs, their_blocks)
+    names, one, one_block = _joined(ours, columns)
+    _, other, other_block = _joined(theirs, columns)
     if not len(one) or not len(other):
         return nothing
     scale = one.std(axis=0)
@@ -136,12 +112,18 @@ def discrepancy(a: Array, b: Array, width: float) -> float:
     return float(np.sqrt(max(kernel(a, a) + kernel(b, b) - 2 * kernel(a, b), 0.0)))
 
 
-def _joined(parts: Sequence[Array], blocks: Sequence[Ints]) -> tuple[Array, Ints]:
-    """All states, thinned, and the number of the block that each is of, over all logs."""
-    first = np.cumsum([0] + [int(b.max()) + 1 if len(b) else 0 for b in blocks])
-    states, numbers = np.concatenate(parts), np.concatenate([b + f for b, f in zip(blocks, first[:-1], strict=True)])
-    every = max(1, len(states) // MOST_STATES)
-    return states[::every], numbers[::every]
+def _joined(motions: Sequence[Motion], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array, Ints]:
+    """The columns of a state, all states that are whole, thinned, and the number of the block that each is of."""
+    names: list[str] = []
+    rows, numbers, first = [], [], 0
+    for signals, block in motions:
+        names, every = states(signals, columns)
+        whole = np.isfinite(every).all(axis=1)
+        rows.append(every[whole])
+        numbers.append(first + block[whole])
+        first += int(block.max(initial=-1)) + 1
+    step = max(1, sum(map(len, rows)) // MOST_STATES)
+    return names, np.concatenate(rows)[::step], np.concatenate(numbers)[::step]
 
 
 def _halves(block: Ints, rng: np.random.Generator) -> tuple[Bools, Bools]:

@@ -15,7 +15,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput, PhysicsError
 from gapless.gap import divergence_page
-from gapless.gap.distribution import Distances, between, states
+from gapless.gap.distribution import Distances, between
 from gapless.gap.growth import SHARE, Growth, growth, smoothed
 from gapless.logs import Log
 from gapless.measure import BLOCK, SETTLE, Repeat, admit, command_of, from_the_start, one_robot, repeats, same_drive
@@ -93,13 +93,12 @@ class _Pair:
     other: Array
 
 
-def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Generator | None = None) -> Experiment:
+def experiment(logs: Sequence[Log], twin: Twin | None = None) -> Experiment:
     """Find what was commanded twice, and compare.
 
     Args:
         logs: of one robot; those with `twin` in their meta were recorded in its twin.
         twin: plays every log's commands too, if given.
-        rng: for distances between distributions; seeded with 0 unless given.
     """
     one_robot(logs)
     if twin is not None:
@@ -128,7 +127,7 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None, rng: np.random.Gen
     if other_gains:
         one, two = (logs[k].name for k in (other_gains[0].first, other_gains[0].second))
         note = f"{one} and {two} have the same commands, but drives with other gains"
-    return Experiment(None, None, _unaligned(logs, rng or np.random.default_rng(0)), note, origin_of(twin, logs))
+    return Experiment(None, None, _unaligned(logs), note, origin_of(twin, logs))
 
 
 def _again(logs: Sequence[Log]) -> list[Repeat]:
@@ -219,17 +218,12 @@ def _curve(time: Array, apart: Array) -> Curve:
     return Curve(time[rows], *figures)
 
 
-def _unaligned(logs: Sequence[Log], rng: np.random.Generator) -> Distances:
+def _unaligned(logs: Sequence[Log]) -> Distances:
     """Distances between the states of the first log and those of all others."""
-    every = [s for s in ("q", "dq", "quat", "gyro") if all(s in log for log in logs)]
-    columns = {s: logs[0][s].columns for s in every}
-    names: list[str] = []
-    parts, blocks = [], []
+    columns = {s: logs[0][s].columns for s in ("q", "dq", "quat", "gyro") if all(s in log for log in logs)}
+    motions = []
     for log in logs:
         clock = log["q"].time
-        signals = {s: log.at(s, clock)[:, [log[s].columns.index(c) for c in columns[s]]] for s in every}
-        names, rows = states(signals, columns)
-        whole = np.isfinite(rows).all(axis=1)
-        parts.append(rows[whole])
-        blocks.append(((clock[whole] - clock[0]) / BLOCK).astype(np.int64))
-    return between(names, parts[:1], parts[1:], blocks[:1], blocks[1:], rng)
+        signals = {s: log.at(s, clock)[:, [log[s].columns.index(c) for c in of]] for s, of in columns.items()}
+        motions.append((signals, ((clock - clock[0]) / BLOCK).astype(np.int64)))
+    return between(motions[:1], motions[1:], columns, np.random.default_rng(0))

@@ -44,10 +44,10 @@ def growth(time: Array, apart: Array) -> Growth:
 
     Args:
         time: since the start [s], even. Shape: (samples,).
-        apart: distances as shares of the motion, of several pairs of runs. Shape: (pairs, samples), NaN after a pair's end.
+        apart: distances as shares of the motion, of several pairs of runs. Shape: (pairs, samples), NaN after a pair's end,
+            which the longest pair has none of.
     """
-    typical = np.exp(_mean(np.log(np.maximum(smoothed(time, apart), 1e-12))))
-    time, typical = time[np.isfinite(typical)], typical[np.isfinite(typical)]
+    typical = np.exp(np.nanmean(np.log(np.maximum(smoothed(time, apart), 1e-12)), axis=0))
     few = max(1, int(ENDS * len(time)))
     rows = _growing(typical)
     # what does not grow, and is usually near, may be compared throughout
@@ -56,10 +56,10 @@ def growth(time: Array, apart: Array) -> Growth:
     if rows is None or end < GROWN * first:
         return Growth(np.nan, np.nan, np.nan, float(np.median(typical[:few])), end, horizon)
     t, log_d = time[rows], np.log(typical[rows])
-    rate = _slope(t, log_d)
+    rate = float(np.polyfit(t, log_d, 1)[0])
     # jackknife: blocks of time are what is nearly independent in one curve
     blocks = np.array_split(np.arange(len(t)), BLOCKS)
-    without = [_slope(np.delete(t, block), np.delete(log_d, block)) for block in blocks]
+    without = [np.polyfit(np.delete(t, block), np.delete(log_d, block), 1)[0] for block in blocks]
     half = STUDENT * float(np.sqrt((BLOCKS - 1) * np.var(without)))
     return Growth(rate, rate - half, rate + half, first, end, horizon)
 
@@ -97,14 +97,3 @@ def _growing(distance: Array) -> NDArray[np.int64] | None:
         if last - begin >= 2 * BLOCKS:
             return np.arange(begin, last)
     return None
-
-
-def _mean(values: Array) -> Array:
-    """Mean over pairs, NaN where none is left. Shape: (samples,)."""
-    there = np.isfinite(values)
-    return np.where(there.any(axis=0), np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1), np.nan)
-
-
-def _slope(x: Array, y: Array) -> float:
-    x = x - x.mean()
-    return float(x @ (y - y.mean()) / (x @ x))
