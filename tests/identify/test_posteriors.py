@@ -9,7 +9,7 @@ import pytest
 from gapless.errors import BadInput
 from gapless.identify import Fit, fit, uncertainty as unknown
 from gapless.identify.full_model import window_objective as coupled
-from gapless.identify.posteriors import Cut, Drawn, Problem, learnt, particles, posterior, problem, weighted
+from gapless.identify.posteriors import Cut, Drawn, Problem, learnt, particles, problem, weighted
 from gapless.logs import Log
 from gapless.measure import windows
 from gapless.twin import Friction, Gaussian, Twin
@@ -188,7 +188,7 @@ def fitted() -> tuple[Fit, Log, dict[str, float]]:
 def drawn(fitted) -> dict[str, Drawn]:
     found, log, _ = fitted
     rng = np.random.default_rng(0)
-    return {"particles": particles(found, [log], 150, rng), "posterior": posterior(found, [log], 400, rng, n=500)}
+    return {"particles": particles(found, [log], 150, rng), "posterior": particles(found, [log], 500, rng, simulations=400)}
 
 
 @pytest.mark.parametrize("method", ["particles", "posterior"])
@@ -264,9 +264,9 @@ def test_progress_is_told():
     [
         (lambda f, log, rng: particles(f, [log], 1, rng), "at least .* particles, not 1"),
         (lambda f, log, rng: particles(f, [], 100, rng), "no log"),
-        (lambda f, log, rng: posterior(f, [log], 0, rng), "at least 100 simulations, not 0"),
-        (lambda f, log, rng: posterior(f, [log], 1000, rng, n=1), "at least .* particles, not 1"),
-        (lambda f, log, rng: posterior(f, [], 1000, rng), "no log"),
+        (lambda f, log, rng: particles(f, [log], 1000, rng, simulations=0), "at least 100 simulations, not 0"),
+        (lambda f, log, rng: particles(f, [log], 1, rng, simulations=1000), "at least .* particles, not 1"),
+        (lambda f, log, rng: particles(f, [], 1000, rng, simulations=1000), "no log"),
         (lambda f, log, rng: particles(f, [log], 100, rng, signals=("q", "tau_cmd")), "no tau_cmd"),
     ],
 )
@@ -279,4 +279,4 @@ def test_bad_input_is_refused(call, words, fitted):
 def test_without_sbi_it_says_what_to_install(monkeypatch, fitted):
     monkeypatch.setitem(sys.modules, "sbi.inference", None)
     with pytest.raises(BadInput, match=r"--method posterior needs sbi: pip install 'gapless\[posterior\]'"):
-        posterior(fitted[0], [fitted[1]], 1000, np.random.default_rng(0))
+        particles(fitted[0], [fitted[1]], 1000, np.random.default_rng(0), simulations=1000)

@@ -18,7 +18,7 @@ from gapless.errors import BadInput
 from gapless.identify.admission import admit
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.memory import Memory, key_of
-from gapless.identify.posteriors import particles as weighted_particles, posterior
+from gapless.identify.posteriors import particles as drawn_particles
 from gapless.identify.result import Fit
 from gapless.logs import Log
 from gapless.twin import Twin
@@ -61,11 +61,10 @@ def fit(
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
         result = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals)
-        rng, drawn = np.random.default_rng(0), None
-        if method == "posterior":
-            drawn = posterior(result, admitted.logs, SIMULATIONS, rng, tick, particles or PARTICLES, signals)
-        elif particles:
-            drawn = weighted_particles(result, admitted.logs, particles, rng, tick, signals)
+        drawn, simulations = None, SIMULATIONS if method == "posterior" else None
+        if particles or simulations:
+            rng, n = np.random.default_rng(0), particles or PARTICLES
+            drawn = drawn_particles(result, admitted.logs, n, rng, tick, signals, simulations)
     except BadInput as error:
         kept = f"; what was computed until then is in {path}, for --resume" if path and memory.done else ""
         raise BadInput(f"{error}{kept}") from None

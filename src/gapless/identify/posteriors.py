@@ -1,8 +1,8 @@
 """The posterior of a fit as particles: its Gaussian weighted by the logs' likelihood, or learnt from simulations by a network.
 
-    drawn = particles(found, logs, 1000, np.random.default_rng(0))
-    drawn = posterior(found, logs, 2000, np.random.default_rng(0))  # neural posterior estimation; needs sbi
-    Worlds(found.twin, 64, drawn.belief)
+    drawn = particles(fit, logs, 1000, np.random.default_rng(0))
+    drawn = particles(fit, logs, 1000, np.random.default_rng(0), simulations=2000)  # learnt by a network; needs sbi
+    Worlds(fit.twin, 64, drawn.belief)
 
 Both hold windows of the logs against the full model. Errors count as independent once divided by their size, by how long they
 last, and by how much more the windows disagree about the parameters than such errors would make them.
@@ -55,55 +55,39 @@ class Drawn:
 
 
 def particles(
-    found: Fit,
+    fit: Fit,
     logs: Sequence[Log],
     n: int,
     rng: np.random.Generator,
     tick: Tick = quiet,
     signals: tuple[str, ...] = ("q",),
+    simulations: int | None = None,
 ) -> Drawn:
-    """Weight draws from a Gaussian about the fit by the likelihood of the logs in the full model.
+    """Particles of what the logs leave possible in the full model, spread by what simulation in steps cannot tell.
 
     Args:
-        found: the fit.
+        fit: what was fitted.
         logs: what it was fitted to.
-        n: particles, each a simulation of the logs' windows in up to four rounds.
+        n: particles. Unless the posterior is learnt, each is a simulation of the logs' windows in up to four rounds.
         rng: same seed, same particles.
         tick: told what is being done.
         signals: what the full model was fitted to; a floating base's own signals are always among it.
+        simulations: of the logs' windows, to learn the posterior from (a few thousand): neural posterior estimation
+            (Papamakarios and Murray 2016). Unless given, draws about the fit are weighted by the likelihood of the logs.
     """
-    _enough(n, found)
+    space = fit.belief.space
+    least = max(LEAST, 10 * len(space))
+    if simulations is not None and simulations < least:
+        raise BadInput(f"a posterior of {len(space)} parameters needs at least {least} simulations, not {simulations}")
+    if n < 2 * len(space):
+        raise BadInput(f"a belief over {len(space)} parameters needs at least {2 * len(space)} particles, not {n}")
+    if simulations is not None:
+        sbi()
     tick("particles: slopes in the full model")
-    return _drawn(found, rng, *weighted(problem(*_objective(found, logs, signals)), n, rng, tick))
-
-
-def posterior(
-    found: Fit,
-    logs: Sequence[Log],
-    simulations: int,
-    rng: np.random.Generator,
-    tick: Tick = quiet,
-    n: int = 1000,
-    signals: tuple[str, ...] = ("q",),
-) -> Drawn:
-    """Learn the posterior from simulations of the logs' windows: neural posterior estimation (Papamakarios and Murray 2016).
-
-    Args:
-        found: the fit.
-        logs: what it was fitted to.
-        simulations: of the logs' windows; a few thousand.
-        rng: same seed, same particles.
-        tick: told what is being done.
-        n: particles to draw from what was learnt.
-        signals: what the full model was fitted to; a floating base's own signals are always among it.
-    """
-    k = len(found.belief.space)
-    if simulations < max(LEAST, 10 * k):
-        raise BadInput(f"a posterior of {k} parameters needs at least {max(LEAST, 10 * k)} simulations, not {simulations}")
-    _enough(n, found)
-    sbi()
-    tick("posterior: slopes in the full model")
-    return _drawn(found, rng, *learnt(problem(*_objective(found, logs, signals)), simulations, n, rng, tick))
+    p = problem(*_objective(fit, logs, signals))
+    x, weights, warnings = weighted(p, n, rng, tick) if simulations is None else learnt(p, simulations, n, rng, tick)
+    values = space.clip(space.from_scaled(x + FINEST * rng.standard_normal(x.shape)))
+    return Drawn(Particles(space, values, weights), _effective(weights), warnings)
 
 
 @dataclass(frozen=True)
@@ -152,12 +136,12 @@ def problem(objective: coupled.Objective, start: Array) -> Problem:
     k, columns = len(objective.space), len(objective.size)
     window = np.repeat(objective.data.window, columns)
     every, residual = slopes(objective, start, *objective.bounds, objective.coloured), objective(start[None])[0]
-    own, others = every[:, :k], every[:, k:]
+    asked, others = every[:, :k], every[:, k:]
     if others.size:
         others = others * objective.prior[k:]
-        scale = _scale(residual, own, window, columns)
+        scale = _scale(residual, asked, window, columns)
         start, residual = _settled(objective, start, others / scale[:, None], residual / scale)
-    scale = _scale(residual, own, window, columns)
+    scale = _scale(residual, asked, window, columns)
     along, size, _ = np.linalg.svd(others / scale[:, None], full_matrices=False)
     share = 1 - 1 / np.sqrt(1 + size**2)
 
@@ -169,7 +153,7 @@ def problem(objective: coupled.Objective, start: Array) -> Problem:
 
     low, high = (b[:k] for b in objective.bounds)
     batch = max(1, WORLDS // objective.data.count)
-    return Problem(errors, start[:k], low, high, without(residual[None] / scale)[0], without(own.T / scale).T, batch)
+    return Problem(errors, start[:k], low, high, without(residual[None] / scale)[0], without(asked.T / scale).T, batch)
 
 
 def _settled(objective: coupled.Objective, start: Array, others: Array, residual: Array) -> tuple[Array, Array]:
@@ -183,24 +167,20 @@ def _settled(objective: coupled.Objective, start: Array, others: Array, residual
     return tried[best], residuals[best]
 
 
-def _objective(found: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tuple[coupled.Objective, Array]:
+def _objective(fit: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tuple[coupled.Objective, Array]:
     """The windows of the logs in the full model, and where the fit ended there."""
     if not logs:
         raise BadInput("there is no log to weigh parameters with")
-    floating = found.twin.floating
-    if floating:
+    twin, space = fit.twin, fit.belief.space
+    if twin.floating:
         signals = (*signals, *(s for s in SIGNALS if s not in signals and all(s in log for log in logs)))
-    begins = floating and not {"base_pos", "base_vel"} <= set(signals)
-    data = windows(found.twin, logs, most=WINDOWS, signals=signals)
-    size = coupled.typical(data, found.values)
-    objective = coupled.Objective(data, found.belief.space, found.values, size, bool(found.zeros), begins)
-    own = [found.zeros.get(int(i), np.zeros(len(found.twin.joints))) / coupled.ZERO for i in data.logs if found.zeros]
-    start = objective.start.copy()
-    for at, known in (
-        (0, found.belief.space.to_scaled(found.belief.mean())),
-        (len(found.belief.space), np.concatenate([[], *own])),
-    ):
-        start[at : at + len(known)] = known
+    begins = twin.floating and not {"base_pos", "base_vel"} <= set(signals)
+    data = windows(twin, logs, most=WINDOWS, signals=signals)
+    size = coupled.typical(data, fit.values)
+    objective = coupled.Objective(data, space, fit.values, size, bool(fit.zeros), begins)
+    zeros = [fit.zeros.get(int(i), np.zeros(len(twin.joints))) / coupled.ZERO for i in data.logs if fit.zeros]
+    known = np.concatenate([space.to_scaled(fit.belief.mean()), *zeros])
+    start = np.append(known, objective.start[len(known) :])
     return objective, np.clip(start, *objective.bounds)
 
 
@@ -288,8 +268,8 @@ def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -
         # what all rounds say about the posterior, each as much as it has particles that count
         share = _effective(w) / (known + _effective(w))
         known += _effective(w)
-        own = _moments(x, w)
-        mean, spread = (1 - share) * mean + share * own[0], (1 - share) * spread + share * own[1]
+        here = _moments(x, w)
+        mean, spread = (1 - share) * mean + share * here[0], (1 - share) * spread + share * here[1]
         # the Gaussian changes as the draws that were cut from it must; a covariance of few particles changes it less
         was, few = _moments(x), k / (k + known)
         change = _root((1 - few) * spread + few * was[1]) @ np.linalg.inv(_root(was[1]))
@@ -329,12 +309,12 @@ def learnt(
         inside = np.clip(x, p.low, p.high)
         pull = p.over(inside, lambda e: (e - p.residual) @ p.jacobian, tick, words) + (x - inside) @ information
         x, pull = np.repeat(x, COPIES, axis=0), np.repeat(pull, COPIES, axis=0)
-        told = summary(pull + rng.standard_normal(x.shape) @ noise.T)
-        guess = np.linalg.lstsq(told, x, rcond=None)[0]
-        wrong = _solve(root, x - told @ guess)
+        summaries = summary(pull + rng.standard_normal(x.shape) @ noise.T)
+        guess = np.linalg.lstsq(summaries, x, rcond=None)[0]
+        wrong = _solve(root, x - summaries @ guess)
         centre, covariance = (seen @ guess)[0], root @ _moments(wrong)[1] @ root.T
     tick(f"posterior: a network learns from {count} simulations")
-    drawn, density = learn_flow(wrong, told[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
+    drawn, density = learn_flow(wrong, summaries[:, 1:], seen[:, 1:], n, int(rng.integers(2**31)))
     # parameters were drawn from a Gaussian, not evenly, which makes what is learnt narrower by this factor
     narrow, middle = np.sqrt(1 - 1 / WIDE**2), drawn.mean(axis=0)
     y = seen @ guess + (middle + (drawn - middle) / narrow) @ root.T
@@ -342,8 +322,8 @@ def learnt(
     def log_density(y: Array) -> Array:
         return density(middle + (_solve(root, y - seen @ guess) - middle) * narrow)
 
-    mean, spread = _moments(told[:, 1:])
-    out = [(_solve(_root(spread), t[:, 1:] - mean) ** 2).sum(axis=1) for t in (told, seen)]
+    mean, spread = _moments(summaries[:, 1:])
+    out = [(_solve(_root(spread), t[:, 1:] - mean) ** 2).sum(axis=1) for t in (summaries, seen)]
     strange = float((out[0] > out[1]).mean()) < STRANGE
     doubt = "no simulation is like the logs, so that what the network learnt does not hold for them: the fit may be far off"
     return _within(y, log_density, p.low, p.high, rng), np.full(n, 1 / n), [doubt] if strange else []
@@ -360,26 +340,13 @@ def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: A
     n, k = y.shape
     x = np.where(inside(y)[:, None], y, Cut(*_moments(y), low, high).sample(n, rng))
     root = 2.4 / np.sqrt(k) * _root(_moments(x)[1])  # the best length of a step: Gelman, Roberts and Gilks 1996
-    here = log_density(x)
+    density = log_density(x)
     for _ in range(STEPS * k):
         tried = x + rng.standard_normal((n, k)) @ root.T
-        there = np.where(inside(tried), log_density(tried), -np.inf)
-        taken = np.log(rng.random(n)) < there - here
-        x, here = np.where(taken[:, None], tried, x), np.where(taken, there, here)
+        its_density = np.where(inside(tried), log_density(tried), -np.inf)
+        taken = np.log(rng.random(n)) < its_density - density
+        x, density = np.where(taken[:, None], tried, x), np.where(taken, its_density, density)
     return x
-
-
-def _enough(n: int, found: Fit) -> None:
-    k = len(found.belief.space)
-    if n < 2 * k:
-        raise BadInput(f"a belief over {k} parameters needs at least {2 * k} particles, not {n}")
-
-
-def _drawn(found: Fit, rng: np.random.Generator, x: Array, weights: Array, warnings: list[str]) -> Drawn:
-    """Particles over the fitted parameters, spread as the fit's Gaussian is for what simulation in steps cannot tell."""
-    space = found.belief.space
-    values = space.clip(space.from_scaled(x + FINEST * rng.standard_normal(x.shape)))
-    return Drawn(Particles(space, values, weights), _effective(weights), warnings)
 
 
 def _power(log_w: Array, wanted: float) -> float:
@@ -404,9 +371,7 @@ def _effective(w: Array) -> float:
 
 def _moments(x: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Mean and covariance."""
-    w = np.full(len(x), 1 / len(x)) if weights is None else weights
-    mean = w @ x
-    return mean, (x - mean).T @ ((x - mean) * w[:, None])
+    return np.average(x, axis=0, weights=weights), np.atleast_2d(np.cov(x.T, bias=True, aweights=weights))
 
 
 def _root(covariance: Array) -> Array:

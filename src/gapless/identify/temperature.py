@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from gapless.arrays import Array, Ints
 
 FEWEST = 8  # stretches
 NARROWEST = 2.0  # °C between the coldest and the hottest stretch: most sensors have steps of 1 °C
@@ -28,7 +27,7 @@ class Growth:
     """How probable so close a relation is by chance."""
 
 
-def growth(error: Array, temperature: Array, speed: Array, stretch: NDArray[np.int64], tests: int = 1) -> Growth | None:
+def growth(error: Array, temperature: Array, speed: Array, stretch: Ints, tests: int = 1) -> Growth | None:
     """How the error of a joint grows with its temperature beyond what speed explains; None if that may be chance.
 
     The partial rank correlation of stretches, with as many degrees of freedom as they are independent (Bartlett 1935).
