@@ -1,7 +1,7 @@
 """Admission to a fit: what a log and a model must have before anything is fitted.
 
 admitted = admit(twin, logs)
-found = fit(twin, admitted.logs)                  # admitted.refused and admitted.notes say what was left out, and why
+fit_admitted(twin, admitted.logs)                 # admitted.refused and admitted.notes say what was left out, and why
 """
 
 from collections import Counter
@@ -17,13 +17,13 @@ from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
 from gapless.identify.clean import WORTH, columns, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
-from gapless.measure import STILL, admit_log, long_enough
+from gapless.measure import STILL, admit_log, long_enough, moving, travel
 from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
 
-TOLD = 0.15  # rad that a joint must be told to move before it is asked whether it did
-DEAD = 0.02  # share of the told motion; the least on real robots was 0.25, of a servo too weak for its load
+COMMANDED = 0.15  # rad that a joint must be told to move before it is asked whether it did
+DEAD = 0.02  # share of the commanded motion; the least on real robots was 0.25, of a servo too weak for its load
 ALIKE = 0.4  # correlation with the command; the least on real robots was 0.77
 LATE = 0.5  # s that a joint may follow late
 OUTSIDE, OFTEN = 0.1, 0.2  # share of a joint's range beyond its ends, and share of the samples there
@@ -49,8 +49,7 @@ class Admitted:
 def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
     """Let in the logs that can be fitted to; if there is none, the error of the first."""
     let_in: dict[int, Log] = {}
-    refused: dict[int, str] = {}
-    kinds: dict[int, type[BadInput | PhysicsError]] = {}
+    refused: dict[int, BadInput | PhysicsError] = {}
     notes: list[str] = []
     files: dict[str, str] = {}
     for i, log in enumerate(logs):
@@ -63,17 +62,16 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             _overlaps(twin, kept)
             _survives(twin, kept)
         except (BadInput, PhysicsError) as error:
-            refused[i], kinds[i] = str(error), type(error)
+            refused[i] = error
             continue
         let_in[i] = kept
         if log.provenance.sha256:
             files[log.provenance.sha256] = log.name
     if not let_in:
-        first = next(iter(refused.values()), "there is no log to fit to")
-        kind = next(iter(kinds.values()), BadInput)
-        raise kind(first if len(refused) < 2 else f"none of the {len(refused)} logs can be fitted to; {first}")
+        first = next(iter(refused.values()), BadInput("there is no log to fit to"))
+        raise first if len(refused) < 2 else type(first)(f"none of the {len(refused)} logs can be fitted to; {first}")
     long_enough(list(let_in.values()))
-    return Admitted(list(let_in.values()), list(let_in), refused, notes)
+    return Admitted(list(let_in.values()), list(let_in), {i: str(error) for i, error in refused.items()}, notes)
 
 
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
@@ -144,20 +142,19 @@ def _follows(twin: Twin, log: Log) -> None:
         if on.sum() < 20:
             continue
         sent, u = log[f"{kind}_cmd"].time, log[f"{kind}_cmd"].column(d.name)
-        told, moved = float(np.ptp(u[rows_in_force(sent, clock[on])])), _moved(q[on])
-        if kind == "tau" and told > 0 and moved < STILL:
-            raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {told:.2g} N m: {CHECK}")
-        if kind == "tau" or told < TOLD:
+        commanded, moved = float(np.ptp(u[rows_in_force(sent, clock[on])])), travel(q[on])
+        if kind == "tau" and commanded > 0 and moved < STILL:
+            raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {commanded:.2g} N m: {CHECK}")
+        if kind == "tau" or commanded < COMMANDED:
             continue
-        if moved < DEAD * told:
-            raise BadInput(f"{name}: {d.name} is told to move by {told:.2g} rad and moves by {moved:.1g}: {CHECK}")
+        if moved < DEAD * commanded:
+            raise BadInput(f"{name}: {d.name} is told to move by {commanded:.2g} rad and moves by {moved:.1g}: {CHECK}")
         if d.name in wrong:
             raise BadInput(f"{name}: {wrong[d.name].sentence}")
         lags = np.arange(0.0, LATE, max(0.01, 1 / log.rate("q")))
         if not any(_correlation(u[rows_in_force(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
-    if max(_moved(log["q"].column(j)) for j in twin.joints) < STILL:
-        raise BadInput(f"{name}: no joint moves in it, so there is nothing to identify")
+    moving([log])
 
 
 def _overlaps(twin: Twin, log: Log) -> None:
@@ -215,11 +212,5 @@ def _wildest(twin: Twin, log: Log) -> Drive:
     return twin.drives[int(worst.argmax())]
 
 
-def _moved(q: Array) -> float:
-    """How far a joint moves, single samples left out [rad]."""
-    return float(np.ptp(np.percentile(q[np.isfinite(q)], [0.5, 99.5])))
-
-
 def _correlation(a: Array, b: Array) -> float:
-    both = float(np.std(a) * np.std(b))
-    return float(np.mean((a - a.mean()) * (b - b.mean()))) / both if both > 0 else 0.0
+    return float(np.corrcoef(a, b)[0, 1]) if np.std(a) * np.std(b) > 0 else 0.0

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.measure.signals import difference
@@ -92,11 +93,16 @@ def long_enough(logs: Sequence[Log]) -> None:
 
 def moving(logs: Sequence[Log]) -> None:
     """Raise where no joint moves: all models of a robot that stands still are alike."""
-    swings = [np.nanmax(log["q"].values, axis=0) - np.nanmin(log["q"].values, axis=0) for log in logs]
-    if not max(float(np.nanmax(s, initial=0.0)) for s in swings) > STILL:
+    if not any(travel(column) > STILL for log in logs for column in log["q"].values.T):
         raise BadInput(
             f"no joint moves in {', '.join(log.name for log in logs[:3])}: record motion (`gapless excite` plans one)"
         )
+
+
+def travel(position: Array) -> float:
+    """How far a joint moves, single samples left out [rad]; NaN where nothing was measured. position: (samples,)."""
+    seen = position[np.isfinite(position)]
+    return float(np.ptp(np.percentile(seen, [0.5, 99.5]))) if len(seen) else np.nan
 
 
 def _turned(log: Log) -> float:

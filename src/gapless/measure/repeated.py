@@ -7,11 +7,11 @@ for r in repeats(logs):
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.logs import Log
 
 PERIOD = 0.02  # s: of the grid on which commands are compared; longer where commands are rarer
@@ -49,52 +49,38 @@ class Repeat:
         return np.asarray(self.start + np.arange(int(self.length * rate) + 1) / rate)
 
 
-@dataclass(frozen=True)
-class _Told:
-    """Commands of one log on an even grid, in shares of how far each joint is ever told to go."""
-
-    start: float
-    values: Array
-    """Shape: (samples, joints)."""
-
-
 def repeats(logs: Sequence[Log]) -> list[Repeat]:
     """Every stretch of at least `SEED` in which something moves and that was commanded again; the longest first."""
-    period, told = _told(logs)
+    period, start, commands = _commands(logs)
     length = round(SEED / period)
-    if not told or not any(len(t.values) > length for t in told):
-        return []
-    which, at, points = _seeds(told, length)
-    if not len(which):
-        return []
-    found: list[Repeat] = []
+    which, sample, points = _seeds(commands, length)
+    repeated: list[Repeat] = []
     between: dict[tuple[int, int], list[Repeat]] = {}
-    for i, a, j, b in _candidates(which, at, points, length):
-        start, lag = told[i].start + a * period, told[j].start - told[i].start + (b - a) * period
+    for i, a, j, b in _candidates(which, sample, points, length):
+        begin, lag = start[i] + a * period, start[j] - start[i] + (b - a) * period
         known = between.setdefault((i, j), [])
-        if any(abs(r.lag - lag) < NEAR and r.start <= start <= r.end for r in known):
+        if any(abs(r.lag - lag) < NEAR and r.start <= begin <= r.end for r in known):
             continue
-        first, last, shift = _extended(told[i].values, told[j].values, a, b, length)
+        first, last, shift = _extended(commands[i], commands[j], a, b, length)
         if last - first + 1 >= length:
-            found.append(Repeat(i, told[i].start + first * period, j, lag + shift * period, (last - first) * period))
-            known.append(found[-1])
-            if len(found) >= MOST:
+            repeated.append(Repeat(i, start[i] + first * period, j, lag + shift * period, (last - first) * period))
+            known.append(repeated[-1])
+            if len(repeated) >= MOST:
                 break
-    return sorted(found, key=lambda r: -r.length)
+    return sorted(repeated, key=lambda r: -r.length)
 
 
 def from_the_start(logs: Sequence[Log]) -> list[Repeat]:
     """Pairs of logs that were told the same from their first command on, for half a second or more, even to stand still."""
-    period, told = _told(logs)
-    found = []
-    for i, one in enumerate(told):
-        for j, other in enumerate(told[i + 1 :], start=i + 1):
-            most = min(len(one.values), len(other.values))
-            same = np.abs(one.values[:most] - other.values[:most]).max(axis=1) < SAME
-            length = most if same.all() else int(np.argmin(same))
-            if length * period >= SHORTEST:
-                found.append(Repeat(i, one.start, j, other.start - one.start, (length - 1) * period))
-    return found
+    period, start, commands = _commands(logs)
+    repeated = []
+    for i, j in combinations(range(len(commands)), 2):
+        most = min(len(commands[i]), len(commands[j]))
+        same = np.abs(commands[i][:most] - commands[j][:most]).max(axis=1) < SAME
+        length = most if same.all() else int(np.argmin(same))
+        if length * period >= SHORTEST:
+            repeated.append(Repeat(i, start[i], j, start[j] - start[i], (length - 1) * period))
+    return repeated
 
 
 def command_of(logs: Sequence[Log]) -> str | None:
@@ -102,58 +88,61 @@ def command_of(logs: Sequence[Log]) -> str | None:
     return next((s for s in ("q_cmd", "dq_cmd", "tau_cmd") if logs and all(s in log for log in logs)), None)
 
 
-def _told(logs: Sequence[Log]) -> tuple[float, list[_Told]]:
-    """The grid's period [s], and each log's commands on it."""
+def _commands(logs: Sequence[Log]) -> tuple[float, list[float], list[Array]]:
+    """The period of a grid [s], when it starts in each log [s], and the commands on it; nothing where logs share none.
+
+    Commands are in shares of how far each joint is ever told to go. Shape of each: (samples, joints).
+    """
     signal = command_of(logs)
-    if signal is None:
-        return PERIOD, []
-    joints = [j for j in logs[0][signal].columns if all(j in log[signal].columns for log in logs)]
-    rate = min(log.rate(signal) for log in logs)
-    if not joints or rate <= 0:
-        return PERIOD, []
-    period = max(PERIOD, 1 / rate)
-    out = []
+    joints = [j for j in logs[0][signal].columns if all(j in log[signal].columns for log in logs)] if signal else []
+    rate = min(log.rate(signal) for log in logs) if signal else 0.0
+    if signal is None or not joints or rate <= 0:
+        return PERIOD, [], []
+    period, start, commands = max(PERIOD, 1 / rate), [], []
     for log in logs:
         clock = log[signal].time
         grid = clock[0] + period * np.arange(int((clock[-1] - clock[0]) / period + 1e-6) + 1)
-        values = log.at(signal, grid, hold=False)[:, [log[signal].columns.index(j) for j in joints]]
-        out.append(_Told(float(clock[0]), values))
-    low, high = (f([f(t.values, axis=0) for t in out], axis=0) for f in (np.nanmin, np.nanmax))
-    swing = np.where(high - low > 1e-9, high - low, 1.0)
-    return period, [_Told(t.start, t.values / swing) for t in out]
+        start.append(float(clock[0]))
+        commands.append(log.at(signal, grid, hold=False)[:, [log[signal].columns.index(j) for j in joints]])
+    low, high = (f([f(c, axis=0) for c in commands], axis=0) for f in (np.nanmin, np.nanmax))
+    return period, start, [c / np.where(high - low > 1e-9, high - low, 1.0) for c in commands]
 
 
-def _seeds(told: Sequence[_Told], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+def _seeds(commands: Sequence[Array], length: int) -> tuple[Ints, Ints, Array]:
     """Log and sample of every seed in which something moves, and a few points of it to look it up by."""
     offsets = np.linspace(0, length, POINTS).astype(np.int64)
-    which, at, points = [], [], []
-    for i, t in enumerate(told):
-        starts = np.arange(max(0, len(t.values) - length))
-        some = t.values[starts[:, None] + offsets]  # (seeds, points, joints)
+    which, sample, points = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+    for i, values in enumerate(commands):
+        starts = np.arange(max(0, len(values) - length))
+        some = values[starts[:, None] + offsets]  # (seeds, points, joints)
         use = np.isfinite(some).all(axis=(1, 2)) & (np.ptp(some, axis=1).max(axis=1) > MOVES)
         which.append(np.full(use.sum(), i))
-        at.append(starts[use])
-        points.append(some[use].reshape(int(use.sum()), offsets.size * t.values.shape[1]))
-    return np.concatenate(which), np.concatenate(at), np.concatenate(points)
+        sample.append(starts[use])
+        points.append(some[use].reshape(int(use.sum()), offsets.size * values.shape[1]))
+    return np.concatenate(which), np.concatenate(sample), np.concatenate(points) if points else np.zeros((0, 1))
 
 
-def _candidates(which: NDArray[np.int64], at: NDArray[np.int64], points: Array, length: int) -> list[tuple[int, int, int, int]]:
+def _candidates(which: Ints, sample: Ints, points: Array, length: int) -> list[tuple[int, int, int, int]]:
     """Pairs of seeds whose points nearly agree: log and sample of the earlier and of the later one; the nearest first."""
     from scipy.spatial import cKDTree
 
+    if not len(which):
+        return []
     tree = cKDTree(points)
     asked = np.unique(np.linspace(0, len(points) - 1, QUERIES).astype(np.int64))
     # half a sample beside a repeat the points of a quick motion differ by more than commands that are the same may
     radius = 10 * SAME * np.sqrt(points.shape[1])
-    distance, hit = tree.query(points[asked], k=min(NEIGHBOURS, len(points)), distance_upper_bound=radius)
-    rows, columns = np.nonzero(np.isfinite(np.atleast_2d(distance)))
-    order = np.argsort(np.atleast_2d(distance)[rows, columns], kind="stable")
+    distance, hit = (
+        np.atleast_2d(a) for a in tree.query(points[asked], k=min(NEIGHBOURS, len(points)), distance_upper_bound=radius)
+    )
+    rows, columns = np.nonzero(np.isfinite(distance))
+    order = np.argsort(distance[rows, columns], kind="stable")
     out = []
     for r, c in zip(rows[order], columns[order], strict=True):
-        one, other = asked[r], np.atleast_2d(hit)[r, c]
-        one, other = (one, other) if (which[one], at[one]) <= (which[other], at[other]) else (other, one)
-        if which[one] != which[other] or at[other] - at[one] >= length:
-            out.append((int(which[one]), int(at[one]), int(which[other]), int(at[other])))
+        seeds = [(int(which[k]), int(sample[k])) for k in (asked[r], hit[r, c])]
+        (i, a), (j, b) = sorted(seeds)
+        if i != j or b - a >= length:
+            out.append((i, a, j, b))
     return out
 
 
@@ -165,9 +154,9 @@ def _extended(one: Array, other: Array, a: int, b: int, length: int) -> tuple[in
     begin, end = max(0, a - b), min(len(one), len(other) + a - b)
     off = np.abs(one[begin:end] - _later(other, begin + b - a, end - begin, shift)).max(axis=1)
     broken = np.append(np.flatnonzero(~(off < SAME)), end - begin)
-    here = np.searchsorted(broken, a - begin)
-    first = int(broken[here - 1]) + 1 if here else 0
-    return begin + first, begin + int(broken[here]) - 1, shift
+    after = np.searchsorted(broken, a - begin)
+    first = int(broken[after - 1]) + 1 if after else 0
+    return begin + first, begin + int(broken[after]) - 1, shift
 
 
 def _shift(one: Array, other: Array, b: int) -> float:
@@ -182,5 +171,4 @@ def _later(values: Array, start: int, count: int, shift: float) -> Array:
     """So many samples from `start` on, each a share of a sample later; the last ones stand. Shape: (count, joints)."""
     whole = int(np.floor(shift))
     rows = np.arange(start + whole, start + whole + count + 1).clip(0, len(values) - 1)
-    there = values[rows]
-    return np.asarray(there[:-1] + (shift - whole) * (there[1:] - there[:-1]))
+    return np.asarray(values[rows[:-1]] + (shift - whole) * np.diff(values[rows], axis=0))
