@@ -102,10 +102,7 @@ def traces(
 
 def _velocity(r: Replayer, joints: Sequence[str], times: Array) -> Array:
     """As windows start with: logged, or estimated from positions where that lags. Shape: (samples, joints)."""
-    if r.velocity is None:
-        return r.log.at("dq", times)[:, [r.log["dq"].columns.index(j) for j in joints]]
-    places = [r.log["q"].columns.index(j) for j in joints]
-    return np.column_stack([np.interp(times, r.velocity.time, r.velocity.values[:, p]) for p in places])
+    return np.column_stack([np.interp(times, r.velocity.time, r.velocity.column(j)) for j in joints])
 
 
 def _shock(log: Log, times: Array) -> Array:

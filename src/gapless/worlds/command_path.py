@@ -101,26 +101,16 @@ class CommandPath:
         return np.ascontiguousarray(values[:, self._joint]) if values.shape[1] else np.zeros((len(values), len(self._joint)))
 
 
-class Activation:
-    """The states of actuators that have one, for a robot that has always been told the same."""
-
-    def __init__(self, twin: Twin):
-        model, key = twin.model, home_key(twin.model)
-        self._home = np.zeros(model.na) if key is None else model.key_act[key].copy()
-        kind = {a: int(model.actuator_dyntype[a]) for a in range(model.nactuator)}
-        place = {a: int(model.actuator_actadr[a]) for a in range(model.nactuator)}
-        self._filters = [(place[a], int(model.actuator_ctrladr[a])) for a in kind if kind[a] in _FILTERS]
-        self._integrators = [(place[d.actuator], d.qpos) for d in twin.drives if kind[d.actuator] == _INTEGRATOR]
-
-    def __call__(self, received: Array, qpos: Array) -> Array:
-        """Shapes: (k, controls) and (k, nq) to (k, states)."""
-        out = np.tile(self._home, (len(received), 1))
-        for state, control in self._filters:
-            out[:, state] = received[:, control]
-        for state, joint in self._integrators:
-            out[:, state] = qpos[:, joint]
-        return out
+def settled_activation(twin: Twin, received: Array, qpos: Array) -> Array:
+    """The states of actuators of a robot that has always received the same. Shapes: (k, controls), (k, nq) to (k, states)."""
+    model, key, kind = twin.model, home_key(twin.model), twin.model.actuator_dyntype
+    out = np.tile(np.zeros(model.na) if key is None else model.key_act[key], (len(received), 1))
+    for a in np.flatnonzero(np.isin(kind, _FILTERS)):
+        out[:, model.actuator_actadr[a]] = received[:, model.actuator_ctrladr[a]]
+    for d in twin.drives:
+        if kind[d.actuator] == mujoco.mjtDyn.mjDYN_INTEGRATOR:
+            out[:, model.actuator_actadr[d.actuator]] = qpos[:, d.qpos]
+    return out
 
 
-_INTEGRATOR = int(mujoco.mjtDyn.mjDYN_INTEGRATOR)
 _FILTERS = (int(mujoco.mjtDyn.mjDYN_FILTER), int(mujoco.mjtDyn.mjDYN_FILTEREXACT))

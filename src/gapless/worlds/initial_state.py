@@ -2,14 +2,13 @@
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
 from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
-from gapless.logs import Log
+from gapless.logs import Log, Signal
 from gapless.robots import imu_of
 from gapless.twin import Twin
 from gapless.worlds.sense import from_imu
@@ -22,22 +21,9 @@ DEEPEST = 0.02  # m: by which the softest floor gives way
 LOCKED = 1e6  # kg m2: rotor inertia of a joint that does not move
 
 
-@dataclass(frozen=True)
-class Velocity:
-    """Joint velocities estimated from positions by a Savitzky-Golay filter: no lag, and noise as stated."""
-
-    time: Array
-    values: Array
-    """Shape: (samples, joints) [rad/s]."""
-    gain: float
-    """Standard deviation of the estimate over that of the position noise [1/s]."""
-    bandwidth: float
-    """Frequency at which the estimate has lost 3 dB of a sine's velocity [Hz]."""
-
-
-def velocity(log: Log) -> Velocity:
-    """Estimate joint velocities where a log has positions only."""
-    from scipy.signal import savgol_coeffs, savgol_filter
+def velocity(log: Log) -> Signal:
+    """Joint velocities estimated from positions by a Savitzky-Golay filter, which has no lag."""
+    from scipy.signal import savgol_filter
 
     signal = log["q"]
     rate = log.rate("q")
@@ -46,13 +32,7 @@ def velocity(log: Log) -> Velocity:
     grid = signal.time[0] + np.arange(max(5, round((signal.time[-1] - signal.time[0]) * rate) + 1)) / rate
     length = min(max(5, round(SPAN * rate) // 2 * 2 + 1), (len(grid) - 1) // 2 * 2 + 1)
     positions = np.column_stack([_fill(grid, signal.time, c) for c in signal.values.T])
-    values = savgol_filter(positions, length, ORDER, deriv=1, delta=1 / rate, axis=0)
-    taps = savgol_coeffs(length, ORDER, deriv=1, delta=1 / rate)
-    omega = np.linspace(1e-3, np.pi, 2000) * rate
-    ages = (np.arange(length) - length // 2) / rate
-    response = np.abs(taps[::-1] @ np.sin(np.outer(ages, omega))) / omega
-    lost = np.flatnonzero(response < np.sqrt(0.5))
-    return Velocity(grid, values, float(np.linalg.norm(taps)), float(omega[lost[0]] / (2 * np.pi)) if len(lost) else rate / 2)
+    return Signal("dq", grid, savgol_filter(positions, length, ORDER, deriv=1, delta=1 / rate, axis=0), signal.columns)
 
 
 def register_lag(log: Log) -> float:
@@ -79,35 +59,25 @@ def register_lag(log: Log) -> float:
     return float(shifts[best] + (period / 8 * (left - right) / curve if curve > 0 else 0.0))
 
 
-def trusted_velocity(log: Log, joints: tuple[str, ...]) -> Velocity | None:
-    """The velocity to start windows from: None for the logged one, which is used unless it lags behind the positions."""
+def trusted_velocity(log: Log, joints: tuple[str, ...]) -> Signal:
+    """The velocity to start windows from: the logged one, unless it lags behind the positions."""
     logged = "dq" in log and set(joints) <= set(log["dq"].columns)
-    if logged and len(log["q"].time) < 20:
-        return None
-    if logged and abs(register_lag(log)) < TRUST / max(log.rate("q"), 1e-9):
-        return None
+    if logged and (len(log["q"].time) < 20 or abs(register_lag(log)) < TRUST / max(log.rate("q"), 1e-9)):
+        return log["dq"]
     return velocity(log)
 
 
-def joint_state(log: Log, joints: tuple[str, ...], times: Array, estimate: Velocity | None) -> tuple[Array, Array]:
-    """Joint positions as measured, and velocities as measured or as estimated. times: (k, joints); shape of each: the same."""
-    q = np.empty(times.shape)
-    dq = np.empty(times.shape)
-    for j, name in enumerate(joints):
-        q[:, j] = _fill(times[:, j], log["q"].time, log["q"].column(name))
-        if estimate is None:
-            dq[:, j] = _fill(times[:, j], log["dq"].time, log["dq"].column(name))
-        else:
-            dq[:, j] = np.interp(times[:, j], estimate.time, estimate.values[:, log["q"].columns.index(name)])
-    return q, dq
+def joint_columns(signal: Signal, joints: tuple[str, ...], times: Array) -> Array:
+    """A signal by joint at times of each joint's own. Shape of times and result: (k, joints)."""
+    return np.column_stack([_fill(t, signal.time, signal.column(j)) for t, j in zip(times.T, joints, strict=True)])
 
 
-def _fill(at: Array, time: Array, values: Array) -> Array:
+def _fill(times: Array, clock: Array, values: Array) -> Array:
     """Values at other times, missing ones (NaN) bridged by their neighbours."""
     known = np.isfinite(values)
     if not known.any():
-        return np.full(len(at), np.nan)
-    return np.interp(at, time[known], values[known])
+        return np.full(len(times), np.nan)
+    return np.interp(times, clock[known], values[known])
 
 
 def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:

@@ -23,7 +23,7 @@ from gapless.rotations import multiply
 from gapless.twin import KD, KP, Fields, Point, Space, Twin
 from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.drive_commands import drive_commands
-from gapless.worlds.initial_state import base_state, joint_state, trusted_velocity
+from gapless.worlds.initial_state import base_state, joint_columns, trusted_velocity
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.sense import columns_of, to_imu
 from gapless.worlds.worlds import Worlds
@@ -118,7 +118,7 @@ class Replayer:
         self._samples(clock, length)
         self.commands = drive_commands(twin, log)
         self.velocity = trusted_velocity(log, self.joints)
-        """The estimate that windows start from, or None where the logged velocity is used."""
+        """What windows start from: as logged, or estimated from positions where that lags."""
         self._line_up()
 
     def _samples(self, clock: Array, length: float) -> None:
@@ -255,8 +255,9 @@ class Replayer:
         twin, log = self.twin, self.log
         worlds.reset(redraw=False)
         age = worlds.age
-        q, dq = joint_state(log, self.joints, self.starts[window][:, None] + age, self.velocity)
-        q = q - worlds.path["path.offset_q"]
+        times = self.starts[window][:, None] + age
+        q = joint_columns(log["q"], self.joints, times) - worlds.path["path.offset_q"]
+        dq = joint_columns(self.velocity, self.joints, times)
         qpos, qvel = worlds.qpos, worlds.qvel
         for j, d in enumerate(self._drives):
             qpos[:, d.qpos], qvel[:, d.dof] = q[:, j], dq[:, j]

@@ -12,7 +12,7 @@ from gapless.errors import BadInput, unknown
 from gapless.files import available_memory
 from gapless.robots import base_joint, imu_of
 from gapless.twin import Belief, Fields, Point, Twin, callback
-from gapless.worlds.command_path import Activation, CommandPath, Stream
+from gapless.worlds.command_path import CommandPath, Stream, settled_activation
 from gapless.worlds.engine import BatchEngine, Engine
 from gapless.worlds.rollout import Failure, Stretch, roll
 from gapless.worlds.sense import Sense, age_of
@@ -82,7 +82,6 @@ class Worlds:
         high = {p.quantity: p.high for p in twin.space.parameters}
         self.commands = CommandPath(twin, n, high)
         self.sense = Sense(twin, n, signals or (("q", "dq", "quat", "gyro") if imu_of(twin.model) else ("q", "dq")), high)
-        self._activation = Activation(twin)
         self.home, self.home_command = twin.home, twin.home_command
         self.reset()
 
@@ -199,7 +198,7 @@ class Worlds:
         held = np.broadcast_to(self.home_command if command is None else command, (len(ids), self.engine.model.nu))
         received = self.commands.reset(ids, held, self.path)
         if self.engine.model.na:
-            self.state("act")[ids] = self._activation(received, self.qpos[ids])
+            self.state("act")[ids] = settled_activation(self.twin, received, self.qpos[ids])
         self.sense.reset(ids, self.qpos[ids], self.qvel[ids], self.path)
         return self.readings
 
