@@ -33,6 +33,6 @@ from gapless.twin.mechanisms.offset import Offset
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of
-from gapless.twin.recipe import finite, load as load_recipe, mechanism_from, recipe as recipe_of, written as written_recipe
+from gapless.twin.recipe import load as load_recipe, mechanism_from, recipe as recipe_of, written as written_recipe
 from gapless.twin.space import Parameter, Space
 from gapless.twin.twin import Twin

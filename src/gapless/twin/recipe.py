@@ -5,10 +5,11 @@ import math
 import os
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gapless.errors import BadInput, unknown
+from gapless import checks
+from gapless.errors import BadInput
 from gapless.robots import RobotModel, load_robot
 from gapless.twin import belief as beliefs, callback
 from gapless.twin.mechanism import Mechanism
@@ -53,9 +54,9 @@ def load(
     robot = robot if isinstance(robot, RobotModel) else load_robot(robot)
     given = beliefs.table(belief).get("twin", {})
     try:
-        made = [_mechanism(m) for m in _few(given.get("mechanisms", []), list)]
-        centre = {str(j): finite(str(j), a) for j, a in _few(given.get("centre", {}), dict).items()}
-        joints = _few(given.get("joints", []), list)
+        made = [_mechanism(m) for m in _few(given.get("mechanisms", []), "mechanisms", checks.listed)]
+        centre = {str(j): checks.number(a, str(j)) for j, a in _few(given.get("centre", {}), "centre", checks.mapping).items()}
+        joints = _few(given.get("joints", []), "joints", checks.listed)
         twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
         if "joints" in given and sorted(map(str, joints)) != sorted(twin.joints):
             named = ", ".join(map(str, joints[:3]))
@@ -87,16 +88,11 @@ def mechanism_from(where: str, kind: Any, settings: Any) -> Any:
         kind: the class.
         settings: from a file that may have anything in it.
     """
-    if not isinstance(settings, Mapping):
-        raise BadInput(f"{where} must be a table of settings, not {str(settings)[:40]!r}")
-    hints = {field.name: typing.get_type_hints(kind)[field.name] for field in dataclasses.fields(kind)}
-    for key in settings:
-        if key not in hints:
-            raise BadInput(f"{where}: {unknown('setting', key, hints)}")
-    try:
-        return kind(**{key: _setting(f"{where}.{key}", key, hints[key], value) for key, value in settings.items()})
-    except TypeError as error:
-        raise BadInput(f"{where}: {error}") from None
+    hints = typing.get_type_hints(kind)
+    known = {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+    table = checks.mapping(settings, where)
+    ready = {k: _setting(f"{where}.{k}", k, known[k], v) if k in known else v for k, v in table.items()}
+    return checks.part_of(ready, where, kind)
 
 
 def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
@@ -105,31 +101,21 @@ def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
     if origin is types.UnionType:
         return None if value is None else _setting(where, key, of[0], value)
     if origin is tuple:
-        return tuple(_setting(where, key, h, v) for h, v in zip(of, _few(value, list), strict=True))
+        return tuple(_setting(where, key, h, v) for h, v in zip(of, checks.listed(value, where), strict=True))
     if origin is not None:
-        if not isinstance(value, Mapping):
-            raise BadInput(f"{where} must be a table by joint pattern, not {str(value)[:40]!r}")
-        return {str(k): _setting(f"{where}.{k}", key, of[1], v) for k, v in _few(value, dict).items()}
+        return {str(k): _setting(f"{where}.{k}", key, of[1], v) for k, v in checks.mapping(value, where).items()}
     if dataclasses.is_dataclass(hint):
-        return value if isinstance(value, hint) else mechanism_from(where, hint, value)  # type: ignore[arg-type]
+        return mechanism_from(where, hint, value)
     if hint is float:
-        number = finite(where, value)
-        if key not in SIGNED and (number < 0 or (number == 0 and key in POSITIVE)):
-            raise BadInput(f"{where} must be {'positive' if key in POSITIVE else 'at least 0'}, not {number:g}")
+        number = checks.number(value, where, -math.inf if key in SIGNED else 0.0)
+        if number == 0 and key in POSITIVE:
+            raise BadInput(f"{where}: a positive number was expected, not 0")
         return number
-    if not isinstance(value, hint):
-        raise BadInput(f"{where} must be {'true or false' if hint is bool else 'a string'}, not {str(value)[:40]!r}")
-    return value
+    return checks.flag(value, where) if hint is bool else checks.text(value, where)
 
 
-def finite(where: str, value: Any) -> float:
-    """A number from a file, finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BadInput(f"{where} must be a number, not {str(value)[:40]!r}")
-    return float(value)
-
-
-def _few(values: Any, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
-    if not isinstance(values, list | dict) or not isinstance(values, kind) or len(values) > MOST:
-        raise ValueError(f"a short {kind.__name__} was expected, not {str(values)[:40]}")
+def _few(values: Any, what: str, check: Callable[[Any, str], Any]) -> Any:
+    """A list or a table that is not longer than any robot needs."""
+    if len(check(values, what)) > MOST:
+        raise BadInput(f"{what}: {len(values)} entries, but at most {MOST} are allowed")
     return values

@@ -33,7 +33,7 @@ from gapless.checks import Checked, checked
 from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason, text
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
-from gapless.twin import MECHANISMS, Point, Twin, finite, mechanism_from, within_tolerance
+from gapless.twin import MECHANISMS, Point, Twin, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
 from gapless.worlds.worlds import Worlds
 
@@ -96,7 +96,7 @@ class StandIn:
             if not sensed:
                 raise unknown("sensor quantity", quantity, [n[8:] for n in space.names if n.startswith("sensors.")])
             for name in sensed:
-                values[space.names.index(name)] = finite(f"sensors.{quantity}", value)
+                values[space.names.index(name)] = checks.number(value, f"sensors.{quantity}")
         space.check(values)
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
@@ -269,4 +269,4 @@ def _changed(name: str, nominal: float, change: float | str) -> float:
         except ValueError:
             pass
         raise BadInput(f'change.{name} = {change!r} is neither a number, a factor ("x1.8") nor a difference ("+1.5")')
-    return finite(f"change.{name}", change)
+    return checks.number(change, f"change.{name}")
