@@ -1,30 +1,21 @@
 """The command line: one file a command; heavy packages load only when a command runs."""
 
 import sys
+from importlib import import_module
 
 from gapless.errors import BadInput, PhysicsError
+
+COMMANDS = ("robots", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course")
+"""In the order of `gapless --help`; each is a file here with a function of its name."""
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 130 for Ctrl-C."""
     import tyro
 
-    from gapless.cli import course, excite, export, fit, gap, inspect, replay, robots, standin, train
-
     app = tyro.extras.SubcommandApp()
-    for command in (
-        robots.robots,
-        inspect.inspect,
-        replay.replay,
-        gap.gap,
-        fit.fit,
-        excite.excite,
-        export.export,
-        standin.standin,
-        train.train,
-        course.course,
-    ):
-        app.command(command)
+    for name in COMMANDS:
+        app.command(getattr(import_module(f"gapless.cli.{name}"), name))
     try:
         app.cli(
             prog="gapless",

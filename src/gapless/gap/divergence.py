@@ -8,7 +8,7 @@ A log's commands in the twin, from the robot's first state, are the twin's comma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from gapless.gap.distribution import Distances, between
 from gapless.gap.growth import SHARE, Growth, growth, smoothed
 from gapless.logs import Log
 from gapless.measure import BLOCK, SETTLE, Repeat, admit, command_of, from_the_start, one_robot, repeats, same_drive
-from gapless.plain import NOT_SAVED
 from gapless.report import Result
 from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import replay
@@ -33,7 +32,8 @@ ALIKE = 0.05  # s: in which runs must not be apart yet
 
 @dataclass(frozen=True)
 class Curve:
-    """Distance over time as a share of the motion: the range of all pairs, and the middle one. Shape of each: (points,)."""
+    """Root mean square distance over joints, as a share of how much each moves, over time: the range of all pairs, and the
+    middle one. Shape of each: (points,)."""
 
     time: Array
     """Since the start [s]."""
@@ -53,10 +53,6 @@ class Divergence:
     """Root mean square difference of positions over time and pairs, by joint [rad]. Shape: (joints,)."""
     growth: Growth
     curve: Curve
-    time: Array = field(default_factory=lambda: np.zeros(0), metadata=NOT_SAVED)
-    """Since the start [s]. Shape: (samples,)."""
-    apart: Array = field(default_factory=lambda: np.zeros((0, 0)), metadata=NOT_SAVED)
-    """Root mean square difference over joints, as a share of how much each moves. Shape: (pairs, samples), NaN at the end."""
 
     @property
     def seconds(self) -> float:
@@ -177,12 +173,9 @@ def _played(twin: Twin, log: Log) -> _Pair:
 
 def _scale(logs: Sequence[Log], joints: Sequence[str]) -> Array:
     """How much each joint moves, infinite where it stands still and says nothing. Shape: (joints,)."""
-    size = np.array([np.nanstd(np.concatenate([_centred(log["q"].column(j)) for log in logs])) for j in joints])
+    columns = ([log["q"].column(j) for log in logs] for j in joints)
+    size = np.array([np.nanstd(np.concatenate([c - np.nanmean(c) for c in each])) for each in columns])
     return np.where(size > STILL * max(float(size.max()), 1e-9), size, np.inf)
-
-
-def _centred(column: Array) -> Array:
-    return np.asarray(column - np.nanmean(column))
 
 
 def _apart(pair: _Pair, scale: Array) -> Array:
@@ -206,7 +199,7 @@ def _divergence(pairs: Sequence[_Pair], joints: Sequence[str], scale: Array) -> 
     most = np.isfinite(apart).sum(axis=0) >= max(1, len(pairs) // 2)
     found = growth(time[most], apart[:, most])
     size = np.sqrt(square / max(count, 1))
-    return Divergence(tuple(p.label for p in pairs), tuple(joints), size, found, _curve(time, apart), time, apart)
+    return Divergence(tuple(p.label for p in pairs), tuple(joints), size, found, _curve(time, apart))
 
 
 def _curve(time: Array, apart: Array) -> Curve:

@@ -7,7 +7,6 @@ train(run, Path("runs/walk"))
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -222,8 +221,6 @@ class _Training:
 
     def __init__(self, run: Run, folder: Path, threads: int, task: Task | None, resume: bool):
         twin, task, belief = run.build(task)
-        # the waiting threads of OpenMP would spin on the cores that physics needs
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         import torch
 
         from gapless.learn.learner import Learner
@@ -253,15 +250,16 @@ class _Training:
         folder, learner = self._folder, self.learner
         if resume and (folder / "checkpoint.pt").exists():  # else it stopped before its first, and begins as it did then
             state = read_checkpoint(folder / "checkpoint.pt")
-            _fits(folder, learner.load, state)
-            best = _fits(folder, lambda state: (float(state["best"]), int(state["best_iteration"])), state)
-            self.best, self.best_iteration = best
+            with _fits(folder):
+                learner.load(state)
+                self.best, self.best_iteration = float(state["best"]), int(state["best_iteration"])
             return learner.iteration == 0  # only a run that began with a policy has a checkpoint there
         if start is not None:
             load_run(start)  # of this version
             state = read_checkpoint(start / "best.pt")
             _same_meaning(start, load_policy(start).contract, learner.environment.contract)
-            _fits(start, learner.start_from, state)
+            with _fits(start):
+                learner.start_from(state)
             self.keep()  # before there is a run to resume
         self._run.save(folder)
         return start is not None
@@ -273,7 +271,8 @@ class _Training:
 
     def judge(self) -> float:
         """Run the policy on unseen robots; where it is the best so far, keep it."""
-        environment = unseen_robots(self._twin, self._task, self._unseen, self._run.seed, self._threads)
+        rng = np.random.default_rng([self._run.seed, 1 << 40])  # the same robots each time: checkpoints are compared in pairs
+        environment = Environment(self._twin, self._task, UNSEEN, self._unseen, rng, self._threads)
         policy = self.learner.deterministic()
         score, golden = evaluate(policy, environment)
         if score > self.best:
@@ -281,11 +280,6 @@ class _Training:
             save_trained(policy, environment, golden, self._folder, self._hashes["robot"])
             self.best, self.best_iteration = score, self.learner.iteration  # only now: what was interrupted is done again
         return score
-
-
-def unseen_robots(twin: Twin, task: Task, belief: Belief | None, seed: int, threads: int) -> Environment:
-    """The same unseen robots each time, so that checkpoints are compared in pairs."""
-    return Environment(twin, task, UNSEEN, belief, np.random.default_rng([seed, 1 << 40]), threads)
 
 
 def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Golden]:
@@ -338,7 +332,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     import torch
 
     with disk.atomic(path) as part:
-        torch.save(copy.copy(state), part)
+        torch.save(state, part)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -370,9 +364,11 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
             raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
 
 
-def _fits(folder: Path, load: Callable[[dict[str, Any]], Any], state: dict[str, Any]) -> Any:
+@contextlib.contextmanager
+def _fits(folder: Path) -> Iterator[None]:
+    """Say whose networks they are that do not fit."""
     try:
-        return load(state)
+        yield
     except (RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadInput(f"{folder}: its networks are of another task, robot or size ({disk.reason(error)})") from None
 

@@ -34,13 +34,7 @@ UNITS = {
 }
 """Every signal a log may hold, and its unit. Slide joints have m, m/s, N instead of rad, rad/s, N m."""
 
-AXES = {
-    "quat": ("w", "x", "y", "z"),
-    "gyro": ("x", "y", "z"),
-    "acc": ("x", "y", "z"),
-    "base_pos": ("x", "y", "z"),
-    "base_vel": ("x", "y", "z"),
-}
+AXES = {"quat": ("w", "x", "y", "z")} | dict.fromkeys(("gyro", "acc", "base_pos", "base_vel"), ("x", "y", "z"))
 """The signals of the base and their columns; all other signals have one column a joint."""
 
 HELD = ("q_cmd", "dq_cmd", "tau_cmd", "tau_ff", "kp", "kd", "enabled")

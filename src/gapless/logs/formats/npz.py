@@ -1,6 +1,7 @@
 """NPZ: our own (a JSON header and plain arrays, never pickled), and others' arrays by a mapping."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,7 @@ def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray:
     shape, fortran, dtype = read_header(file, max_header_size=4096)
     if dtype.kind not in "fiub" or dtype.itemsize > 8:
         raise BadInput(f"{path}: array {name!r} holds {dtype}, not plain numbers")
-    count = 1
-    for length in shape:
-        count *= length
+    count = math.prod(shape)
     if count < 0 or count * dtype.itemsize != size - file.tell() or len(shape) > 2:
         raise BadInput(f"{path}: array {name!r} says shape {shape}, which does not fit its {size} bytes")
     values = np.frombuffer(file.read(), dtype)
