@@ -241,18 +241,10 @@ class Environment:
         self.worlds.push(kick, due)
         self._next_push[due] += self._push_delay(len(due))
 
-    def _readings(self) -> dict[str, Array]:
-        """What sensors and estimators on the robot give, joints in the contract's order."""
-        readings, order = self.worlds.readings, self._columns
-        return {
-            **readings,
-            **self._estimate(readings),
-            **{s: readings[s][:, order] for s in ("q", "dq", "tau") if s in readings},
-        }
-
     def _observe(self, keep: bool = True) -> dict[str, Frame]:
         """What both groups see now; without `keep` no history remembers it."""
-        scene, readings, order = self.scene, self._readings(), self._columns
+        scene, sensed, order = self.scene, self.worlds.readings, self._columns
+        readings = sensed | self._estimate(sensed) | {s: sensed[s][:, order] for s in ("q", "dq", "tau") if s in sensed}
         true = {"q": scene.q[:, order], "dq": scene.dq[:, order]}
         if scene.floating:
             true |= {"quat": scene.quat, "gyro": scene.turn, "velocity": scene.velocity}

@@ -82,7 +82,10 @@ class Scene:
             self.home_height = float(worlds.home[self.base_qpos + 2])
             if self._legs is not None:  # where the feet touch the ground, whatever the file says
                 self.home_height = -float(self._legs.standing(self.home)[1].min())
-        self.watch(worlds)
+        self._worlds, self._torque = worlds, worlds.state("qfrc_actuator")
+        self._fields: dict[str, Array] = {}
+        self._computed: dict[str, Array] = {}
+        self.update()
 
     @property
     def floating(self) -> bool:
@@ -96,14 +99,6 @@ class Scene:
     def legs(self) -> Legs:
         assert self._legs is not None, "this robot has no legs"
         return self._legs
-
-    def watch(self, worlds: Worlds) -> None:
-        """Look at these worlds from now on."""
-        self._worlds = worlds
-        self._fields: dict[str, Array] = {}
-        self._computed: dict[str, Array] = {}
-        self._torque = worlds.state("qfrc_actuator")
-        self.update()
 
     def advance(self) -> None:
         """The worlds have gone on by a period."""

@@ -54,7 +54,7 @@ def _signals(
         for column in (c for c in file.columns if c.signal == name):
             values = raw[column.source]
             values = values.reshape(len(values), -1)
-            names = column.joints or AXES.get(name) or mapping.joint_names or _numbered(values.shape[1])
+            names = column.joints or AXES.get(name) or mapping.joint_names or tuple(f"joint{i}" for i in range(values.shape[1]))
             if len(values) != len(time) or values.shape[1] != len(names):
                 raise BadInput(
                     f"{path}: {column.source!r} holds {len(values)} x {values.shape[1]} values, "
@@ -98,8 +98,3 @@ def finish(path: Path, format: str, signals: list[Signal], notes: list[str], map
     source = Provenance(str(path), disk.sha256(*files), format, tuple(n for n in (*notes, *mapping.notes) if n))
     log = Log(made, joints, source, dict(mapping.meta))
     return log.rename({old: new for old, new in mapping.rename.items() if old in joints and old != new})
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    """Names for joints of a file that gives none."""
-    return tuple(f"joint{i}" for i in range(count))

@@ -218,4 +218,4 @@ def test_nearest_names_are_offered(originals: dict[str, tuple[Log, Ranges | None
     log, facts = originals["so101"]
     report = inspect(log.rename({"elbow_flex": "elbow_flexx"}), facts)
     assert report.errors == 1
-    assert "the model has no joint elbow_flexx; nearest: elbow_flex" in report.findings[0].sentence
+    assert "unknown joint 'elbow_flexx': did you mean 'elbow_flex'" in report.findings[0].sentence

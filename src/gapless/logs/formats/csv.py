@@ -30,7 +30,8 @@ def read(path: Path, mapping: Mapping) -> Log:
                 f"({', '.join(mappings.built_in())} or a TOML file), or put it at {beside}"
             )
         mapping = mappings.load(beside)
-    stem = _stem(path, mapping)
+    ending = next((f.suffix for f in mapping.files if f.suffix and str(path).endswith(f.suffix)), "")
+    stem = str(path).removesuffix(ending)
     parts, notes = [], []
     for file in mapping.files:
         name = Path(stem + file.suffix) if file.suffix else path
@@ -48,19 +49,18 @@ def write(log: Log, path: Path) -> None:
     for number, signals in enumerate(by_clock(log)):
         suffix = f".{number}.csv" if number else ".csv"
         lines += ["[[file]]", f"suffix = {_toml(suffix)}", 'time = "time"']
-        names, columns = ["time"], [signals[0].time]
+        columns = {"time": signals[0].time}
         if signals[0].host_time is not None:
             lines.append('host_time = "host_time"')
-            names, columns = [*names, "host_time"], [*columns, signals[0].host_time]
+            columns["host_time"] = signals[0].host_time
         lines.append("[file.columns]")
         for signal in signals:
             for column, values in zip(signal.columns, signal.values.T, strict=True):
-                name = f"{signal.name}/{column}"
+                columns[name := f"{signal.name}/{column}"] = values
                 lines.append(f"{_toml(name)} = {{ signal = {_toml(signal.name)}, joint = {_toml(column)} }}")
-                names, columns = [*names, name], [*columns, values]
         with disk.atomic(Path(stem + suffix)) as temporary, temporary.open("w", newline="") as file:
-            file.write(",".join(_quoted(n) for n in names) + "\n")
-            rows = np.column_stack(columns)
+            file.write(",".join(_quoted(n) for n in columns) + "\n")
+            rows = np.column_stack(list(columns.values()))
             for start in range(0, len(rows), 4096):
                 block = rows[start : start + 4096].tolist()
                 file.write("".join(",".join(map(repr, row)) + "\n" for row in block))
@@ -72,13 +72,6 @@ def beside_of(path: Path) -> Path:
     """Where the mapping of a CSV is looked for: log.csv.gz -> log.toml."""
     ending = next((e for e in ENDINGS if path.name.lower().endswith(e)), "")
     return path.with_name(path.name[: len(path.name) - len(ending)] + ".toml")
-
-
-def _stem(path: Path, mapping: Mapping) -> str:
-    for file in mapping.files:
-        if file.suffix and str(path).endswith(file.suffix):
-            return str(path)[: -len(file.suffix)]
-    return str(path)
 
 
 def _quoted(name: str) -> str:

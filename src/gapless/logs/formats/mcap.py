@@ -4,9 +4,8 @@ import json
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs import mcap_records, ros2
 from gapless.logs.assemble import finish
-from gapless.logs.formats.npz import rebuilt
+from gapless.logs.formats.npz import described, rebuilt
 from gapless.logs.log import AXES, Log, Signal, by_clock
 from gapless.logs.mapping import Mapping
 
@@ -43,7 +42,6 @@ class Channel:
     stamps: array = field(default_factory=lambda: array("q"))
     log_times: array = field(default_factory=lambda: array("Q"))
     layout: ros2.Layout | None = None
-    arrow: Any = None
 
     def add(self, name: str, values: np.ndarray) -> None:
         self.values.setdefault(name, array("d")).frombytes(np.ascontiguousarray(values).tobytes())
@@ -103,23 +101,20 @@ def _json_batch(place: str, channel: Channel, messages: list[bytes]) -> None:
         import pyarrow.json as arrow
     except ImportError:
         raise BadInput(f"{place}: reading our MCAP needs pyarrow: pip install 'gapless[logs]'") from None
-    if channel.arrow is None:
-        fields = [("time", pa.float64()), ("host_time", pa.float64())]
-        channel.arrow = pa.schema(fields + [(k, pa.list_(pa.float64())) for k in channel.columns])
-    first = len(channel.time)
-    text = b"\n".join(messages)
+    times = {"time": pa.float64(), "host_time": pa.float64()}
+    schema = pa.schema(times | dict.fromkeys(channel.columns, pa.list_(pa.float64())))
+    first, text = len(channel.time), b"\n".join(messages)
+    which = f"{place}: messages {first} to {first + len(messages) - 1}"
     try:
         table = arrow.read_json(
             pa.BufferReader(text),
             arrow.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            arrow.ParseOptions(explicit_schema=channel.arrow, unexpected_field_behavior="ignore"),
+            arrow.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{place}: messages {first} to {first + len(messages) - 1}: {str(error).splitlines()[0][:160]}"
-        ) from None
+        raise BadInput(f"{which}: {disk.reason(error)}") from None
     if table.num_rows != len(messages):
-        raise BadInput(f"{place}: messages {first} to {first + len(messages) - 1}: not one JSON object each")
+        raise BadInput(f"{which}: not one JSON object each")
     channel.time.frombytes(table["time"].to_numpy().tobytes())
     if table["host_time"].null_count == 0:
         channel.host_time.frombytes(table["host_time"].to_numpy().tobytes())
@@ -218,12 +213,11 @@ def write(log: Log, path: Path) -> None:
         from mcap.writer import CompressionType, Writer
     except ImportError:
         raise BadInput(f"{path}: writing MCAP needs mcap: pip install 'gapless[logs]'") from None
-    header = {"version": 1, "joints": list(log.joints), "meta": dict(log.meta), "provenance": asdict(log.provenance)}
     with disk.atomic(path) as temporary, temporary.open("wb") as file:
         writer = Writer(file, compression=CompressionType.ZSTD)
         writer.start(profile="", library="gapless")
         schema = writer.register_schema(SCHEMA, "jsonschema", b'{"type": "object"}')
-        writer.add_metadata(HEADER, {"header": json.dumps({**header, "order": list(log.signals)})})
+        writer.add_metadata(HEADER, {"header": json.dumps(described(log)[0])})
         for number, signals in enumerate(by_clock(log)):
             columns = json.dumps({s.name: list(s.columns) for s in signals})
             channel = writer.register_channel(f"/clock{number}", "json", schema, {"columns": columns})

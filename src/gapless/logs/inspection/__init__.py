@@ -129,14 +129,8 @@ def inspect(log: Log, model: Ranges | None = None, delay: bool = False) -> Inspe
     """
     findings = [Finding("note", INFO, note) for note in log.provenance.notes]
     with np.errstate(all="ignore"):
-        for part in (
-            clock_findings(log),
-            channel_findings(log),
-            joint_findings(log, model),
-            imu_findings(log),
-            slip_findings(log),
-        ):
-            findings += part
+        findings += [*clock_findings(log), *channel_findings(log), *joint_findings(log, model), *imu_findings(log)]
+        findings += slip_findings(log)
     findings.sort(key=lambda f: (ERROR, WARNING, INFO).index(f.severity))
     rates = {name: log.rate(name) for name in log.signals}
     return Inspection(log.provenance.source, log.duration, rates, tuple(findings), delays(log) if delay else {}, log)

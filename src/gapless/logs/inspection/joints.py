@@ -1,11 +1,11 @@
 """Joints: names the model does not have, ranges, signs, zeros, swapped channels, and angles that are not radians."""
 
-import difflib
 from collections.abc import Iterator
 from math import inf, pi
 
 import numpy as np
 
+from gapless.errors import unknown
 from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding, Ranges
 from gapless.logs.log import Log
 
@@ -41,9 +41,7 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
 def _names(log: Log, joints: list[str]) -> Iterator[Finding]:
     for joint in log.joints:
         if joint not in joints:
-            near = difflib.get_close_matches(joint, joints, n=2, cutoff=0.4)
-            hint = " or ".join(near) if near else ", ".join(joints[:12])
-            yield Finding("unknown_joint", ERROR, f"the model has no joint {joint}; nearest: {hint}", joint=joint)
+            yield Finding("unknown_joint", ERROR, f"not a joint of the model: {unknown('joint', joint, joints)}", joint=joint)
     absent = [j for j in joints if j not in log.joints]
     if absent and len(absent) < len(joints):
         yield Finding("absent_joint", INFO, f"the log has nothing about {', '.join(absent)} of the model")
