@@ -12,12 +12,12 @@ def sentence(cause: str, joints: Sequence[str], values: Mapping[str, tuple[float
     where = f" of {', '.join(joints)}" if joints else ""
     if not values:
         return f"identify {cause}{where}"
-    found, nominal = (np.array([v[i] for v in values.values()], float) for i in (0, 1))
+    value, nominal = (np.array([v[i] for v in values.values()], float) for i in (0, 1))
     unit = next(iter(values.values()))[2]
-    middle = float(np.median(found))
-    spread = f" (from {found.min():.3g} to {found.max():.3g})" if len(found) > 1 and np.ptp(found) > 0.2 * abs(middle) else ""
+    middle = float(np.median(value))
+    spread = f" (from {value.min():.3g} to {value.max():.3g})" if len(value) > 1 and np.ptp(value) > 0.2 * abs(middle) else ""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = found / nominal
+        ratios = value / nominal
     ratio = f"{float(np.median(ratios)):.2g} times" if np.isfinite(ratios).all() else "away from"
     text = quantities.remedy(cause).format(
         value=f"{middle:.3g} {unit}".strip() + spread, nominal=f"{float(np.median(nominal)):.3g}", ratio=ratio, name=cause

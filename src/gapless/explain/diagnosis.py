@@ -17,7 +17,7 @@ from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
 from gapless.logs import Log
-from gapless.measure import admit, long_enough, moving, phase_map
+from gapless.measure import phase_map
 from gapless.plain import plain, read_json
 from gapless.report import Result
 from gapless.twin import Twin
@@ -56,9 +56,6 @@ def diagnose(
         tick: told what is being done.
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
-    admit(twin, logs)
-    long_enough(logs)
-    moving(logs)
     why = explain(twin, logs, tick, task)
     tick("measuring")
     values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}

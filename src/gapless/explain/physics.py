@@ -8,7 +8,7 @@ import numpy as np
 
 from gapless.arrays import Array, Ints
 from gapless.logs import Log
-from gapless.measure import BLOCK, FREE_WINDOW, Windows, admit, floors, long_enough, split_logs, windows
+from gapless.measure import BLOCK, FREE_WINDOW, Windows, admit, floors, long_enough, moving, split_logs, windows
 from gapless.robots import base_joint
 from gapless.twin import Twin
 
@@ -21,6 +21,7 @@ def observed(twin: Twin, logs: Sequence[Log]) -> Windows:
     """Windows of logs, evenly spread, that are few enough to be replayed hundreds of times."""
     admit(twin, logs)
     long_enough(logs)
+    moving(logs)
     split = split_logs(logs, twin.joints)
     used = split.blocks(split.spread(split.logs, float(np.clip(JOINT_SECONDS / twin.model.nv, *SECONDS))))
     length, signals = BLOCK if twin.all_servos else FREE_WINDOW, ("q", "quat") if twin.floating else ("q",)

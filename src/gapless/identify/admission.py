@@ -15,7 +15,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
-from gapless.identify.clean import WORTH, columns, usable
+from gapless.identify.clean import WORTH, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
 from gapless.measure import STILL, admit_log, long_enough, moving, travel
 from gapless.robots import Drive, base_joint
@@ -160,7 +160,7 @@ def _follows(twin: Twin, log: Log) -> None:
 def _overlaps(twin: Twin, log: Log) -> None:
     """Links that the model has inside each other wherever the robot was."""
     model, data = twin.model, mujoco.MjData(twin.model)
-    q = columns(log, "q", twin.joints)
+    q = log["q"].of(twin.joints)
     q = q[np.isfinite(q).all(axis=1)]
     poses = q[np.linspace(0, len(q) - 1, min(POSES, len(q))).astype(int)]
     often: Counter[str] = Counter()
@@ -199,7 +199,7 @@ def _wildest(twin: Twin, log: Log) -> Drive:
     """The drive with the greatest acceleration from the measured start to where physics breaks."""
     model, data = twin.model, mujoco.MjData(twin.model)
     dofs = [d.dof for d in twin.drives]
-    data.qpos[[d.qpos for d in twin.drives]] = columns(log, "q", twin.joints)[0]
+    data.qpos[[d.qpos for d in twin.drives]] = log["q"].of(twin.joints)[0]
     for d in twin.drives:
         data.ctrl[d.control] = log[f"{d.signal}_cmd"].column(d.name)[0]
     worst = np.zeros(len(dofs))

@@ -5,9 +5,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.logs import HELD, Log, Signal
 
@@ -27,48 +26,45 @@ def usable(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]
         commands: signals that the joints were told, and the joints of each.
     """
     name, clock = log.name, log["q"].time
-    q = columns(log, "q", joints)
+    q = log["q"].of(joints)
     wild = _wild(clock, q)
     gone = ~np.isfinite(q).all(axis=1) | wild.any(axis=1)
     jumps = f"q of {joints[int(wild.sum(axis=0).argmax())]} jumps as no joint does"
     bad = [(a, b, jumps) for a, b in _damaged(clock, wild)]
-    told: dict[str, Array] = {}
-    for signal, its in commands.items():
-        told[signal], holes = _held(log[signal], its)
+    held: dict[str, Array] = {}
+    for signal, driven in commands.items():
+        held[signal], holes = _held(log[signal], driven)
         bad += [(a, b, f"{signal} is not readable") for a, b in holes]
     first, last = _longest(clock[0], clock[-1], [(a, b) for a, b, _ in bad])
-    there = (clock >= first) & (clock <= last)
+    good = (clock >= first) & (clock <= last) & ~gone
     for a, b, _ in bad:
-        there &= (clock < a) | (clock > b)
-    if (there & ~gone).sum() < 2:
+        good &= (clock < a) | (clock > b)
+    if good.sum() < 2:
         why = bad[0][2] if bad else "no sample has a position of every joint (NaN)"
         raise BadInput(f"{name}: {why}, and no usable stretch is left; record it again")
-    first, last = clock[there & ~gone][[0, -1]]
-    there = (clock >= first) & (clock <= last)
-    if there.all() and not gone.any() and not bad and all(told[s] is log[s].values for s in told):
+    first, last = clock[good][[0, -1]]
+    kept = (clock >= first) & (clock <= last)
+    if kept.all() and not gone.any() and not bad and all(held[s] is log[s].values for s in held):
         return log, []
     notes = []
     if last - first < np.ptp(clock) - HOLE:
         why = " and ".join(dict.fromkeys([w for _, _, w in bad] or ["q is missing (NaN)"]))
         used = f"{first - clock[0]:.1f} to {last - clock[0]:.1f} s of its {np.ptp(clock):.1f} s"
         notes.append(f"{name}: only {used} are used; elsewhere {why}")
-    for signal, values in told.items():
+    for signal, values in held.items():
         during = (log[signal].time >= first) & (log[signal].time <= last)
         lost = int((values != log[signal].values)[during].any(axis=1).sum())
         if lost > WORTH * during.sum():
             notes.append(f"{name}: {lost} of {during.sum()} commands ({signal}) are not readable: the ones before were kept")
-    missing = int((gone & there).sum())
-    if missing > WORTH * there.sum():
-        notes.append(f"{name}: {missing} of {there.sum()} samples are missing or impossible, and were left out")
-    return _cut(log, joints, wild, told, first, last), notes
+    missing = int((gone & kept).sum())
+    if missing > WORTH * kept.sum():
+        notes.append(f"{name}: {missing} of {kept.sum()} samples are missing or impossible, and were left out")
+    q = log["q"].values.copy()
+    q[:, [log["q"].columns.index(j) for j in joints]] = np.where(wild, np.nan, log["q"].of(joints))
+    return _cut(log, {"q": q, **held}, first, last), notes
 
 
-def columns(log: Log, signal: str, joints: Sequence[str]) -> Array:
-    """Shape: (samples, joints)."""
-    return np.column_stack([log[signal].column(j) for j in joints])
-
-
-def _wild(clock: Array, q: Array) -> NDArray[np.bool_]:
+def _wild(clock: Array, q: Array) -> Bools:
     """Values that no joint can have: far off, or away and back between neighbours. Shape: that of q (samples, joints)."""
     with np.errstate(invalid="ignore", over="ignore"):
         wild = np.abs(q) > FAR
@@ -79,7 +75,7 @@ def _wild(clock: Array, q: Array) -> NDArray[np.bool_]:
     return wild
 
 
-def _damaged(clock: Array, wild: NDArray[np.bool_]) -> Iterator[tuple[float, float]]:
+def _damaged(clock: Array, wild: Bools) -> Iterator[tuple[float, float]]:
     """Stretches in which so many samples are impossible that the others are chance."""
     number = ((clock - clock[0]) / HOLE).astype(np.int64)
     share = np.bincount(number, weights=wild.any(axis=1)) / np.maximum(np.bincount(number), 1)
@@ -110,23 +106,20 @@ def _held(signal: Signal, joints: Sequence[str]) -> tuple[Array, list[tuple[floa
 
 def _longest(start: float, end: float, bad: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The longest stretch between others."""
-    best, at = (start, start), start
+    best, free = (start, start), start
     for a, b in [*sorted(bad), (end, end)]:
-        best = max(best, (at, a), key=lambda s: s[1] - s[0])
-        at = max(at, b)
+        best = max(best, (free, a), key=lambda s: s[1] - s[0])
+        free = max(free, b)
     return best
 
 
-def _cut(log: Log, joints: Sequence[str], wild: NDArray[np.bool_], told: Mapping[str, Array], first: float, last: float) -> Log:
-    """A stretch of a log, impossible positions as missing ones; the command in force at its start stays."""
-    q = log["q"].values.copy()
-    for joint, out in zip(joints, wild.T, strict=True):
-        q[out, log["q"].columns.index(joint)] = np.nan
+def _cut(log: Log, cleaned: Mapping[str, Array], first: float, last: float) -> Log:
+    """A stretch of a log, some of its signals with other values; the command in force at its start stays."""
     signals = {}
     for name, signal in log.signals.items():
-        values = told.get(name, q if name == "q" else signal.values)
         since = signal.time[max(0, int(np.searchsorted(signal.time, first, side="right")) - 1)] if name in HELD else first
         keep = (signal.time >= since) & (signal.time <= last)
         host = None if signal.host_time is None else signal.host_time[keep]
-        signals[name] = replace(signal, time=signal.time[keep], values=values[keep], host_time=host)
+        values = cleaned.get(name, signal.values)[keep]
+        signals[name] = replace(signal, time=signal.time[keep], values=values, host_time=host)
     return replace(log, signals=signals)

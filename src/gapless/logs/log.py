@@ -1,6 +1,6 @@
 """Log: commands and measurements of a robot by named signal, each on its own clock."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,6 +94,10 @@ class Signal:
         if name not in self.columns:
             raise unknown(f"column of signal {self.name}", name, self.columns)
         return self.values[:, self.columns.index(name)]
+
+    def of(self, names: Iterable[str]) -> np.ndarray:
+        """The samples of several joints or axes, side by side. Shape: (n, names)."""
+        return np.column_stack([self.column(name) for name in names])
 
 
 @dataclass(frozen=True)

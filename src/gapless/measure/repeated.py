@@ -161,10 +161,10 @@ def _extended(one: Array, other: Array, a: int, b: int, length: int) -> tuple[in
 
 def _shift(one: Array, other: Array, b: int) -> float:
     """The share of a sample by which the other must be read later to agree best."""
-    before, here, after = (_later(other, b, len(one), s) for s in (-1.0, 0.0, 1.0))
+    before, unshifted, after = (_later(other, b, len(one), s) for s in (-1.0, 0.0, 1.0))
     slope = (after - before) / 2
     size = float((slope**2).sum())
-    return float(np.clip(((one - here) * slope).sum() / size, -1, 1)) if size > 0 else 0.0
+    return float(np.clip(((one - unshifted) * slope).sum() / size, -1, 1)) if size > 0 else 0.0
 
 
 def _later(values: Array, start: int, count: int, shift: float) -> Array:

@@ -97,7 +97,7 @@ def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
     measured, length = [], []
     for log in logs:
         since = log["q"].time - log["q"].time[0]
-        whole = np.isfinite(np.column_stack([log["q"].column(j) for j in joints])).all(axis=1)
+        whole = np.isfinite(log["q"].of(joints)).all(axis=1)
         count = max(1, int(np.ceil(since[-1] / BLOCK - MEASURED)))
         number = np.minimum(((since + 1e-9) / BLOCK).astype(np.int64), count - 1)
         measured.append(np.bincount(number, weights=whole, minlength=count) > MEASURED * BLOCK * log.rate("q"))

@@ -219,21 +219,22 @@ def runs(
     rate: float = RATE,
 ) -> Windows:
     """Stretches of logs as windows that run free from their first sample: whole logs, or pieces of them."""
+    blocks = split.blocks(stretches)
     if all(s.first == split.begin[s.log] and s.end == split.begin[s.log + 1] for s in stretches):
-        used, made, length = tuple(s.log for s in stretches), [Replayer(twin, logs[s.log]) for s in stretches], None
-    else:
-        used, length = tuple(sorted({s.log for s in stretches})), PIECE * BLOCK
-        first = {i: [BLOCK * (s.first - split.begin[i]) for s in stretches if s.log == i] for i in used}
-        clocks = {i: logs[i]["q"].time for i in used}
-        rows = {i: np.searchsorted(clocks[i], clocks[i][0] + np.array(first[i]) - 1e-9) for i in used}
-        made = [Replayer(twin, logs[i], length, starts=clocks[i][rows[i]]) for i in used]
-    return Windows(twin, tuple(made), used, length, split, split.blocks(stretches), signals, rate)
+        made = tuple(Replayer(twin, logs[s.log]) for s in stretches)
+        return Windows(twin, made, tuple(s.log for s in stretches), None, split, blocks, signals, rate)
+    starts = []
+    for i, log in enumerate(logs):
+        since = [BLOCK * (s.first - split.begin[i]) for s in stretches if s.log == i]
+        clock = log["q"].time
+        starts.append(clock[np.searchsorted(clock, clock[0] + np.array(since) - 1e-9)])
+    return windows(twin, logs, split, blocks, PIECE * BLOCK, starts=starts, signals=signals, rate=rate)
 
 
 def _starts(twin: Twin, log: Log, number: int, split: Split, blocks: Bools, length: float) -> Array:
     """When windows start in a log, end to end, each from a sample of every joint and at least half of it in the log [s]."""
     clock = log["q"].time
-    whole = np.isfinite(np.column_stack([log["q"].column(j) for j in twin.joints])).all(axis=1)
+    whole = np.isfinite(log["q"].of(twin.joints)).all(axis=1)
     since = np.asarray(length * np.arange(max(1, int((clock[-1] - clock[0] + 1e-6) / length))), float)
     rows = np.searchsorted(clock, clock[0] + since - 1e-9)
     return clock[rows[whole[rows] & (clock[-1] - clock[rows] >= 0.5 * length) & blocks[split.numbers(number, since)]]]

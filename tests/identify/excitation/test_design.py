@@ -29,12 +29,12 @@ def test_simulated_robots_do_what_stand_ins_do():
     twin = Twin.load("arm")
     belief = known(twin)
     truth, motion = belief.sample(1, np.random.default_rng(2)), plan("chirp", twin, 3.0, np.random.default_rng(1))
-    course = Simulator(twin)(motion[None], np.zeros(1, dtype=np.int64), twin.expand(truth, belief.space))
+    course = Simulator(twin)(motion[None], twin.expand(truth, belief.space))
     change = dict(zip(belief.space.names, truth[0].tolist(), strict=True))
     log = record(StandIn(Spec("arm", tolerance=0, timestep=twin.model.opt.timestep, change=change)), motion)
     np.testing.assert_allclose(course.q[0], log["q"].values[:-1], atol=1e-9)
-    assert (course.speed[0] >= np.abs(log["dq"].values[:-1]).max(axis=0) - 1e-9).all()
-    assert (course.torque[0] >= np.abs(log["tau"].values[:-1]).max(axis=0) - 1e-9).all()
+    assert (course.peaks.speed[0] >= np.abs(log["dq"].values[:-1]).max(axis=0) - 1e-9).all()
+    assert (course.peaks.torque[0] >= np.abs(log["tau"].values[:-1]).max(axis=0) - 1e-9).all()
 
 
 def test_what_is_left_is_the_inverse_of_prior_and_gained_information():
@@ -97,7 +97,7 @@ def test_no_stand_in_breaks_a_limit(robot):
             q, dq, tau = (log[s].values for s in ("q", "dq", "tau"))
             assert bounds.broken(q, dq, tau) == []
             assert not guard.touches(q)
-    assert (found.peaks["speed"] <= 2.0).all()
+    assert (found.peaks.speed <= 2.0).all()
     assert np.ptp(found.motion, axis=0).min() > 0.01  # and it does move
 
 

@@ -1,8 +1,8 @@
 """Excite: the motion, within a robot's limits, that tells most about what is still uncertain.
 
-    found = excite(twin, belief, 20.0, limits_of(twin, speed=3.0), np.random.default_rng(0))
-    found.motion                                      # commands (periods, joints)
-    found.after["designed"], found.after["chirp"]     # expected standard deviations, in scaled units
+    plan = excite(twin, belief, 20.0, limits_of(twin, speed=3.0), np.random.default_rng(0))
+    plan.motion                                       # commands (periods, joints)
+    plan.after["designed"], plan.after["chirp"]       # expected standard deviations, in scaled units
 
 Fisher information adds up over stretches that begin and end at home, so that many short ones are simulated once, with a
 column of finite differences for each parameter, and those that tell most together are put one after the other. New ones are
@@ -12,12 +12,11 @@ bred from these. The objective is the mean over parameters of standard deviation
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
 from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
-from gapless.identify.excitation.limits import Limits
+from gapless.identify.excitation.limits import Limits, home_pose
 from gapless.identify.excitation.result import Excitation
 from gapless.twin import Belief, Twin
 from gapless.worlds import common_signal, plan_motion as plan
@@ -71,9 +70,9 @@ class Family:
 
     def _pose(self, part: Array) -> Array:
         """Joint angles from -1 (lower limit) over 0 (home) to 1 (upper limit)."""
-        low, high, at = self.judge.limits.low, self.judge.limits.high, self.judge.home
-        away = np.where(part > 0, part * (high - at), part * (at - low))
-        return np.asarray(np.clip(at + np.clip(away, -self._farthest, self._farthest), low, high))
+        low, high, home = self.judge.limits.low, self.judge.limits.high, self.judge.home
+        away = np.where(part > 0, part * (high - home), part * (home - low))
+        return np.asarray(np.clip(home + np.clip(away, -self._farthest, self._farthest), low, high))
 
     def build(self, genes: Array, rounds: tuple[int, ...]) -> Array:
         """Commands (n, periods, joints) that about reach the limits; the size that does is written into the genes."""
@@ -88,7 +87,7 @@ class Family:
         genes[..., 2] = self.judge.fill(base, swing, genes[..., 2], rounds)
         return np.stack([self.judge.clear(c) for c in base + genes[:, None, :, 2] * swing])
 
-    def breed(self, parents: Array, pool: Array, best: NDArray[np.int64], n: int, rng: np.random.Generator) -> Array:
+    def breed(self, parents: Array, pool: Array, best: Ints, n: int, rng: np.random.Generator) -> Array:
         """Children of the best: each is a parent, a little changed, some of whose joints move as in another stretch.
 
         Args:
@@ -157,9 +156,8 @@ def excite(
     after, left = _expected(judge, motions)
     winner = int(left.argmin())
     motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
-    course = judge.run(motions[-1][None], what.robots)
-    peaks = {"low": course.low.min(axis=0), "high": course.high.max(axis=0)}
-    peaks |= {"speed": course.speed.max(axis=0), "torque": course.torque.max(axis=0)}
+    peaks = judge.run(motions[-1][None], what.robots).peaks
+    peaks = Limits(peaks.low.min(axis=0), *(top.max(axis=0) for top in (peaks.high, peaks.speed, peaks.torque)))
     return Excitation(
         twin,
         what,
@@ -193,8 +191,7 @@ def _check(twin: Twin, seconds: float, bounds: Limits, noise: float) -> None:
         raise BadInput(f"a motion to learn from lasts between {SHORTEST:g} and 600 s, not {seconds:g}")
     if not 0 < noise < 1:
         raise BadInput(f"the noise of measured positions must be between 0 and 1 rad, not {noise:g}")
-    at = twin.home[[d.qpos for d in twin.drives]]
-    for joint, q, low, high in zip(twin.joints, at, bounds.low, bounds.high, strict=True):
+    for joint, q, low, high in zip(twin.joints, home_pose(twin), bounds.low, bounds.high, strict=True):
         if high - low < LEAST:
             raise BadInput(f"the limits leave {joint} {high - low:.3g} rad to move in, which is no room")
         if not low + LEAST / 4 <= q <= high - LEAST / 4:
@@ -272,18 +269,18 @@ def _together(what: Uncertain, informations: Array, parts: int) -> list[int]:
     return chosen
 
 
-def _by_joint(judge: Judge, informations: Array) -> NDArray[np.int64]:
+def _by_joint(judge: Judge, informations: Array) -> Ints:
     """For each joint, the stretches that tell most about its own parameters. Shape: (up to 3, joints)."""
     what, best = judge.what, np.zeros((min(3, len(informations)), len(judge.home)), dtype=np.int64)
     covariance = what.root @ what.root.T
     for j, joint in enumerate(judge.twin.joints):
-        own = [i for i in judge.columns if what.space.names[i].endswith(f"/{joint}")]
-        if not own:
+        columns = [i for i in judge.columns if what.space.names[i].endswith(f"/{joint}")]
+        if not columns:
             continue
-        prior = covariance[np.ix_(own, own)]
-        gained = informations[:, own][:, :, own]
-        after = np.linalg.solve(np.eye(len(own)) + prior @ gained, np.broadcast_to(prior, gained.shape))
-        left = np.sqrt(np.maximum(np.diagonal(after, axis1=1, axis2=2), 0.0)) / what.spread[own]
+        prior = covariance[np.ix_(columns, columns)]
+        gained = informations[:, columns][:, :, columns]
+        after = np.linalg.solve(np.eye(len(columns)) + prior @ gained, np.broadcast_to(prior, gained.shape))
+        left = np.sqrt(np.maximum(np.diagonal(after, axis1=1, axis2=2), 0.0)) / what.spread[columns]
         best[:, j] = np.argsort(left.mean(axis=1))[: len(best)]
     return best
 
@@ -293,6 +290,6 @@ def _expected(judge: Judge, motions: Array) -> tuple[Array, Array]:
     space = judge.what.space
     first = [judge.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
     points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.what.robots[: AVERAGED - 1, first])])
-    informations = np.stack([judge.information(motions, at, robots=0)[0] for at in points])
+    informations = np.stack([judge.information(motions, point, robots=0)[0] for point in points])
     after = np.sqrt((judge.what.after(informations) ** 2).mean(axis=0))
     return after, judge.what.left(after)

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.identify.excitation.limits import Guard, Limits, torque_limits
+from gapless.identify.excitation.limits import Guard, Limits, home_pose, torque_limits
 from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, quantities, within_tolerance
 from gapless.worlds import Sampler, Stream, Worlds
 
@@ -25,12 +24,9 @@ class Course:
 
     q: Array
     """As read, once a control period. Shape: (n, periods, joints)."""
-    low: Array
-    """Extremes over all physics steps. Shape: (n, joints)."""
-    high: Array
-    speed: Array
-    torque: Array
-    failed: NDArray[np.bool_]
+    peaks: Limits
+    """Extremes over all physics steps. Shape of each: (n, joints)."""
+    failed: Bools
     """Shape: (n,)."""
 
 
@@ -43,12 +39,13 @@ class Simulator:
         # left out where simulations are subtracted: what differs from one to the next
         self._random = [i for i, n in enumerate(twin.space.names) if not quantities.of(n).repeatable]
 
-    def __call__(self, motions: Array, which: NDArray[np.int64], values: Array) -> Course:
-        """Run motions (m, periods, joints); world i gets motion which[i] and parameters values[i] over the twin's space."""
+    def __call__(self, motions: Array, robots: Array) -> Course:
+        """Every motion (m, periods, joints) on every robot (k, all parameters): worlds in the order of motions, then robots."""
         twin, substeps = self.twin, self.twin.substeps
-        n, (m, periods, joints) = len(which), motions.shape
-        values = values.copy()
+        m, periods, joints = motions.shape
+        which, values = np.repeat(np.arange(m), len(robots)), np.tile(robots, (m, 1))
         values[:, self._random] = 0.0
+        n = len(which)
         if n not in self._worlds:
             self._worlds[n] = Worlds(twin, n, Point(twin.space, twin.space.nominal), signals=("q",))
         worlds = self._worlds[n]
@@ -69,7 +66,7 @@ class Simulator:
             low, high = np.minimum(low, near.min(axis=1)), np.maximum(high, near.max(axis=1))
             speed = np.maximum(speed, np.abs(stretch.record["qvel"][:, :, dofs]).max(axis=1))
             torque = np.maximum(torque, np.abs(stretch.record["qfrc_actuator"][:, :, dofs]).max(axis=1))
-        return Course(q.values + offset, low, high, speed, torque, worlds.failed)
+        return Course(q.values + offset, Limits(low, high, speed, torque), worlds.failed)
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ class Judge:
 
     def __init__(self, twin: Twin, what: Uncertain, limits: Limits, noise: float):
         self.twin, self.what, self.noise = twin, what, noise
-        self.home = twin.home[[d.qpos for d in twin.drives]]
+        self.home = home_pose(twin)
         self.limits, self._strongest = limits.inside(self.home), torque_limits(twin)
         self.guard, self._simulate = Guard(twin), Simulator(twin)
         shown = [quantities.of(p.name).in_any_motion for p in what.space.parameters]
@@ -157,30 +154,30 @@ class Judge:
         self.steps = 0  # simulated so far
 
     def run(self, motions: Array, robots: Array) -> Course:
-        """Every motion (m, periods, joints) on every robot (k, all parameters): worlds in the order of motions, then robots."""
-        which = np.repeat(np.arange(len(motions)), len(robots))
-        self.steps += len(which) * motions.shape[1] * self.twin.substeps
-        return self._simulate(motions, which, np.tile(robots, (len(motions), 1)))
+        """See `Simulator`."""
+        self.steps += len(motions) * len(robots) * motions.shape[1] * self.twin.substeps
+        return self._simulate(motions, robots)
 
     def _robots(self, scaled: Array) -> Array:
         """Robots with scaled parameters (k, parameters), otherwise as modelled. Shape: (k, parameters of the twin)."""
         return self.twin.expand(self.what.space.clip(self.what.space.from_scaled(scaled)), self.what.space)
 
-    def information(self, motions: Array, at: Array, robots: int = DRAWS) -> tuple[Array, NDArray[np.bool_]]:
+    def information(self, motions: Array, point: Array, robots: int = DRAWS) -> tuple[Array, Bools]:
         """Fisher information of motions (m, periods, joints) about scaled parameters, and which motions keep the limits.
 
         Args:
             motions: commands.
-            at: scaled parameters at which they are simulated, shape (parameters,).
+            point: scaled parameters at which they are simulated, shape (parameters,).
             robots: so many drawn from the belief must keep the limits too.
 
         Returns:
             Shapes (m, parameters, parameters) and (m,).
         """
         space, m, k = self.what.space, len(motions), len(self.columns)
-        step = np.where(at + DIFFERENCE < _ends(space)[1], DIFFERENCE, -DIFFERENCE)[self.columns]
-        near = at + step[:, None] * np.eye(len(space))[self.columns]
-        course = self.run(motions, np.concatenate([self._robots(np.concatenate([near, at[None]])), self.what.robots[:robots]]))
+        step = np.where(point + DIFFERENCE < _ends(space)[1], DIFFERENCE, -DIFFERENCE)[self.columns]
+        near = point + step[:, None] * np.eye(len(space))[self.columns]
+        probes = self._robots(np.concatenate([near, point[None]]))
+        course = self.run(motions, np.concatenate([probes, self.what.robots[:robots]]))
         q = course.q.reshape(m, -1, *course.q.shape[1:])
         jacobian = ((q[:, :k] - q[:, k : k + 1]) / step[:, None, None]).reshape(m, k, -1)
         share = min(1.0, self.twin.control_dt / CORRELATED)
@@ -193,11 +190,11 @@ class Judge:
 
     def _excess(self, course: Course) -> Array:
         """By what factor each joint exceeds its tightest limit: 1 is just kept, infinite where physics broke. (n, joints)."""
-        bounds = self.limits
-        outside = np.maximum(course.high - bounds.high, bounds.low - course.low) / (bounds.high - bounds.low)
+        bounds, peaks = self.limits, course.peaks
+        outside = np.maximum(peaks.high - bounds.high, bounds.low - peaks.low) / (bounds.high - bounds.low)
         beyond = np.where(outside > 0, 1.0 + outside, 0.0)
-        effort = course.torque / bounds.torque * np.where(course.torque > 0.99 * self._strongest, SATURATED, 1.0)
-        worst = np.maximum(np.maximum(course.speed / bounds.speed, effort), beyond)
+        effort = peaks.torque / bounds.torque * np.where(peaks.torque > 0.99 * self._strongest, SATURATED, 1.0)
+        worst = np.maximum(np.maximum(peaks.speed / bounds.speed, effort), beyond)
         return np.where(course.failed[:, None] | ~np.isfinite(worst), np.inf, worst)
 
     def fill(self, base: Array, swing: Array, size: Array, rounds: tuple[int, ...]) -> Array:

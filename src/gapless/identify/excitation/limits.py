@@ -56,11 +56,16 @@ def limits_of(twin: Twin, speed: float = 3.0, torque: float = 1.0, reach: float 
     for name, value in (("speed", speed), ("torque", torque), ("reach", reach)):
         if not 0 < value < np.inf:
             raise BadInput(f"the limit on {name} must be a positive number, not {value:g}")
-    model, at = twin.model, twin.home[[d.qpos for d in twin.drives]]
+    model, home = twin.model, home_pose(twin)
     joint = [d.joint for d in twin.drives]
     ranges = np.where(model.jnt_limited[joint][:, None].astype(bool), model.jnt_range[joint], [-np.inf, np.inf])
-    low, high = np.maximum(ranges[:, 0], at - reach), np.minimum(ranges[:, 1], at + reach)
+    low, high = np.maximum(ranges[:, 0], home - reach), np.minimum(ranges[:, 1], home + reach)
     return Limits(low, high, np.full(len(joint), speed), torque * torque_limits(twin))
+
+
+def home_pose(twin: Twin) -> Array:
+    """Where the driven joints are at home [rad]. Shape: (joints,)."""
+    return twin.home[[d.qpos for d in twin.drives]]
 
 
 def torque_limits(twin: Twin) -> Array:

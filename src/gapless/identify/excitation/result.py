@@ -38,8 +38,8 @@ class Excitation(Result):
     """Expected standard deviations in the scaled space after "chirp", "multisine", "designed". Shape of each: (parameters,)."""
     left: dict[str, float]
     """How much uncertainty each leaves: mean over parameters of standard deviation after / before."""
-    peaks: dict[str, Array]
-    """The largest over robots drawn from the belief: "low", "high" [rad], "speed" [rad/s], "torque" [N m]. Shape: (joints,)."""
+    peaks: Limits
+    """What robots drawn from the belief reach at most."""
     candidates: int
     """Stretches that were tried."""
     warnings: tuple[str, ...]
@@ -64,9 +64,9 @@ class Excitation(Result):
             for i, name in enumerate(names)
         }
         joints = {
-            joint: {"position": [peaks["low"][j], peaks["high"][j]], "position_limits": [limits.low[j], limits.high[j]]}
-            | {"speed": peaks["speed"][j], "speed_limit": limits.speed[j]}
-            | {"torque": peaks["torque"][j], "torque_limit": limits.torque[j]}
+            joint: {"position": [peaks.low[j], peaks.high[j]], "position_limits": [limits.low[j], limits.high[j]]}
+            | {"speed": peaks.speed[j], "speed_limit": limits.speed[j]}
+            | {"torque": peaks.torque[j], "torque_limit": limits.torque[j]}
             for j, joint in enumerate(self.twin.joints)
         }
         head = {"verdict": self.verdict().text, "seconds": self.seconds, "candidates": self.candidates, "left": self.left}
@@ -120,11 +120,11 @@ class Excitation(Result):
         return Section(title, table=Table(("parameter", "now", *MOTIONS), rows))
 
     def _peaks(self) -> Section:
-        p, of, rows = self.peaks, self.limits, []
+        peaks, limits, rows = self.peaks, self.limits, []
         for j, joint in enumerate(self.twin.joints):
-            low, high, speed, torque = (x[j] for x in (of.low, of.high, of.speed, of.torque))
-            most = f"{torque:.2f}" if np.isfinite(torque) else "none"
-            position = f"{p['low'][j]:.2f}..{p['high'][j]:.2f} of {low:.2f}..{high:.2f}"
-            rows.append([joint, position, f"{p['speed'][j]:.2f} of {speed:.2f}", f"{p['torque'][j]:.2f} of {most}"])
+            most = f"{limits.torque[j]:.2f}" if np.isfinite(limits.torque[j]) else "none"
+            position = f"{peaks.low[j]:.2f}..{peaks.high[j]:.2f} of {limits.low[j]:.2f}..{limits.high[j]:.2f}"
+            speed = f"{peaks.speed[j]:.2f} of {limits.speed[j]:.2f}"
+            rows.append([joint, position, speed, f"{peaks.torque[j]:.2f} of {most}"])
         head = ("joint", "position [rad]", "speed [rad/s]", "torque [N m]")
         return Section("Largest over robots drawn from the belief, of the limit", table=Table(head, rows))

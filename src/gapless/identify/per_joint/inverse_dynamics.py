@@ -94,7 +94,7 @@ def _course(twin: Twin, log: Log, number: int, split: Split, blocks: NDArray[np.
     if count < 20:
         raise BadInput(f"{log.name}: {count} samples are too few to identify anything from")
     grid = clock[0] + np.arange(count) / rate
-    measured = np.column_stack([log["q"].column(j) for j in twin.joints])
+    measured = log["q"].of(twin.joints)
     whole = np.isfinite(measured).all(axis=1)
     if whole.sum() < 20:
         raise BadInput(f"{log.name}: fewer than 20 samples have a position of every joint")
