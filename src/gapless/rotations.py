@@ -33,6 +33,17 @@ def roll_pitch(roll: Array, pitch: Array) -> Array:
     return np.stack([x * y for y in about_y for x in about_x], axis=-1)
 
 
+def rotation_matrices(quat: Array) -> Array:
+    """Shapes: (n, 4) to (n, 3, 3)."""
+    w, x, y, z = (quat / np.linalg.norm(quat, axis=-1, keepdims=True)).T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.array(rows).transpose(2, 0, 1)
+
+
 def up_of(quat: Array) -> Array:
     """The world's upward axis as seen from frames: the third row of their rotation matrices. Shapes: (n, 4) to (n, 3)."""
     w, x, y, z = quat.T

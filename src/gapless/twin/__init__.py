@@ -17,7 +17,7 @@ from gapless.twin.belief import (
 )
 from gapless.twin.export import export as export_settings, read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
-from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.armature import Armature
 from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY, Backlash
@@ -30,6 +30,7 @@ from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
 from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.mechanisms.offset import Offset
+from gapless.twin.mechanisms.ripple import Ripple
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of

@@ -58,24 +58,17 @@ class Box:
             i = int(np.argmax(wrong))
             raise BadInput(f"{self.space.names[i]}: lower bound {self.low[i]:g} is above upper bound {self.high[i]:g}")
 
-    def _ends(self) -> tuple[Array, Array]:
-        return self.space.to_scaled(self.low), self.space.to_scaled(self.high)
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        low, high = self._ends()
+        low, high = self.space.to_scaled(self.low), self.space.to_scaled(self.high)
         drawn = self.space.from_scaled(low + (high - low) * rng.random((n, len(self.space))))
         return np.clip(drawn, self.low, self.high)
 
     def mean(self) -> Array:
         """The centre of the box in the scaled space."""
-        low, high = self._ends()
-        return self.space.from_scaled((low + high) / 2)
+        return self.space.from_scaled((self.space.to_scaled(self.low) + self.space.to_scaled(self.high)) / 2)
 
     def narrow(self, by: float) -> Box:
-        low, high = self._ends()
-        centre, half = (low + high) / 2, (high - low) / 2 * _fraction(by)
-        ends = self.space.from_scaled(centre - half), self.space.from_scaled(centre + half)
-        return Box(self.space, self.space.clip(ends[0]), self.space.clip(ends[1]))
+        return Box(self.space, _nearer(self, self.low, by), _nearer(self, self.high, by))
 
 
 @dataclass(frozen=True)
@@ -139,21 +132,21 @@ class Particles:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         return self.values[rng.choice(len(self.values), size=n, p=self.weights / np.sum(self.weights))]
 
-    def _scaled(self) -> tuple[Array, Array]:
-        scaled = self.space.to_scaled(self.values)
-        return scaled, self.weights @ scaled
-
     def mean(self) -> Array:
-        return self.space.from_scaled(self._scaled()[1])
+        return self.space.from_scaled(self.weights @ self.space.to_scaled(self.values))
 
     def narrow(self, by: float) -> Particles:
-        scaled, mean = self._scaled()
-        closer = self.space.from_scaled(mean + (scaled - mean) * _fraction(by))
-        return dataclasses.replace(self, values=self.space.clip(closer))
+        return dataclasses.replace(self, values=_nearer(self, self.values, by))
 
 
 Belief = Point | Box | Gaussian | Particles
 _KINDS: dict[str, type[Belief]] = {kind.__name__.lower(): kind for kind in (Point, Box, Gaussian, Particles)}
+
+
+def _nearer(belief: Belief, values: Array, by: float) -> Array:
+    """Values at a fraction of their distance from a belief's mean, in the scaled space."""
+    space, mean = belief.space, belief.space.to_scaled(belief.mean())
+    return space.clip(space.from_scaled(mean + (space.to_scaled(values) - mean) * _fraction(by)))
 
 
 def within_tolerance(space: Space) -> Box:

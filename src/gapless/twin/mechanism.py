@@ -146,6 +146,12 @@ class Fields(dict[str, Array]):
         return out
 
 
+def field_of(model: mujoco.MjModel, name: str) -> Array:
+    """A live view of a field of MjModel, or of its options (`opt.gravity`)."""
+    owner, _, attribute = name.rpartition(".")
+    return np.asarray(getattr(model.opt if owner else model, attribute))
+
+
 @dataclass(frozen=True)
 class StepState:
     """The state of n worlds just before a physics step: what a force may depend on. Read it, never write it."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gapless.robots import ONE_AXIS, Drive, is_dc_motor, is_position_servo
 from gapless.twin import callback
-from gapless.twin.mechanism import Fields
+from gapless.twin.mechanism import Fields, field_of
 
 DIGITS = 17  # of a float64
 INERTIA = {"body_mass", "body_inertia", "body_ipos", "body_iquat"}  # given together, as MJCF does
@@ -161,8 +161,6 @@ def _same(loaded: mujoco.MjModel, model: mujoco.MjModel, fields: set[str]) -> No
     for name in fields:
         if name.startswith("path.") or name in ("body_iquat", "actuator_biasprm"):
             continue
-        get = name[4:] if name.startswith("opt.") else name
-        a = getattr(loaded.opt if name.startswith("opt.") else loaded, get)
-        b = getattr(model.opt if name.startswith("opt.") else model, get)
+        a, b = field_of(loaded, name), field_of(model, name)
         if np.shape(a) != np.shape(b) or not np.allclose(a, b, rtol=1e-9, atol=1e-12):
             raise RuntimeError(f"saving lost values of {name}; the file was not written")

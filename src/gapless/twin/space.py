@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapless.arrays import Array, Bools
+from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 
 
@@ -66,6 +66,11 @@ def amount(name: str, nominal: float, scale: float, tolerance: float, unit: str,
     return Parameter(name, nominal, min(low, nominal), max(high, nominal), tolerance, scale, unit=unit)
 
 
+def _each(attribute: str) -> cached_property[Array]:
+    """An attribute of all parameters of a space. Shape: (parameters,)."""
+    return cached_property(lambda space: np.array([getattr(p, attribute) for p in space.parameters]))
+
+
 @dataclass(frozen=True)
 class Space:
     """Named parameters in one order. Vectors over it have shape (..., len(space))."""
@@ -87,29 +92,8 @@ class Space:
     def names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.parameters)
 
-    @cached_property
-    def nominal(self) -> Array:
-        return np.array([p.nominal for p in self.parameters])
-
-    @cached_property
-    def low(self) -> Array:
-        return np.array([p.low for p in self.parameters])
-
-    @cached_property
-    def high(self) -> Array:
-        return np.array([p.high for p in self.parameters])
-
-    @cached_property
-    def tolerance(self) -> Array:
-        return np.array([p.tolerance for p in self.parameters])
-
-    @cached_property
-    def _scale(self) -> Array:
-        return np.array([p.scale for p in self.parameters])
-
-    @cached_property
-    def _log(self) -> Bools:
-        return np.array([p.log for p in self.parameters], dtype=bool)
+    nominal, low, high, tolerance = (_each(name) for name in ("nominal", "low", "high", "tolerance"))
+    _scale, _log = _each("scale"), _each("log")
 
     def match(self, pattern: str) -> tuple[str, ...]:
         """The names that a pattern with `*` matches; raises if there are none."""

@@ -19,7 +19,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.robots import RobotModel, load_robot
 from gapless.twin import callback, path, prepare, save
-from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values
+from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.space import Parameter, Space
 
@@ -144,10 +144,7 @@ class Twin(RobotModel):
 
     def _as_modelled(self, name: str) -> Array:
         """A model, option (`opt.`) or path (`path.`) field as the twin has it before any value is written."""
-        if name.startswith("path."):
-            return self.path[name]
-        owner, _, attribute = name.rpartition(".")
-        return np.asarray(getattr(self.model.opt if owner else self.model, attribute))
+        return self.path[name] if name.startswith("path.") else field_of(self.model, name)
 
     def accepts(self, space: Space) -> None:
         """Raise unless every parameter of a space is one of this twin's."""
@@ -229,10 +226,8 @@ class Twin(RobotModel):
     def _compile(self, fields: Fields) -> mujoco.MjModel:
         model = copy.copy(self.model)
         for name, array in fields.items():
-            if name.startswith("opt."):
-                getattr(model.opt, name[4:])[:] = array[0]
-            elif not name.startswith("path."):
-                getattr(model, name)[:] = array[0]
+            if not name.startswith("path."):
+                field_of(model, name)[:] = array[0]
         mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 

@@ -9,6 +9,7 @@ import mujoco.batch
 import numpy as np
 
 from gapless.arrays import Array, Ints
+from gapless.twin import field_of
 
 
 class Engine(Protocol):
@@ -48,15 +49,12 @@ class BatchEngine:
         return np.asarray(self._batch.bind(field))
 
     def field(self, name: str) -> Array:
-        each = self._batch.expanded(name)
-        return np.broadcast_to(self._base(name), (self._batch.nsim, *self._base(name).shape)) if each is None else each
-
-    def _base(self, name: str) -> Array:
-        return np.asarray(getattr(self.model.opt if name.startswith("opt.") else self.model, name.removeprefix("opt.")))
+        each, shared = self._batch.expanded(name), field_of(self.model, name)
+        return np.broadcast_to(shared, (self._batch.nsim, *shared.shape)) if each is None else each
 
     def put(self, fields: Mapping[str, Array], ids: Ints) -> None:
         # a field that is the same in all worlds stays shared, which is faster
-        changed = [name for name in fields if name in self._expanded or (fields[name] != self._base(name)).any()]
+        changed = [name for name in fields if name in self._expanded or (fields[name] != field_of(self.model, name)).any()]
         for name in changed:
             if name not in self._expanded:
                 self._expanded[name] = self._batch.expand(name)

@@ -49,7 +49,8 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     wave = SHAPES[name](t, len(twin.joints), rng)
     ease = np.minimum(1.0, t / 0.5)[:, None]  # no jump at the start
     swing = reach * wave * ease
-    return np.clip(centre + swing - swing @ sway.T @ sway, *_limits(twin))
+    ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]  # others: by their reach
+    return np.clip(centre + swing - swing @ sway.T @ sway, *np.reshape(ends, (-1, 2)).T)
 
 
 def _stance(twin: Twin) -> tuple[float, Array]:
@@ -87,13 +88,6 @@ def _stance(twin: Twin) -> tuple[float, Array]:
     centre = data.subtree_com[0]
     inside = -float((edges[:, :2] @ centre[:2] + edges[:, 2]).max())
     return float(np.arctan2(max(inside, 0.0), centre[2])), rows[size > 1e-6]
-
-
-def _limits(twin: Twin) -> tuple[Array, Array]:
-    """What position servos may be told [rad]; the others are bounded by their reach."""
-    ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]
-    low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-    return low, high
 
 
 def _reach(twin: Twin, most: float) -> tuple[Array, Array]:

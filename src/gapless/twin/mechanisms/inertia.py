@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gapless.arrays import Array
 from gapless.errors import unknown
 from gapless.robots import base_joint, drives
+from gapless.rotations import rotation_matrices
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Quantity, Values
 
 TENSOR = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (1, 0), "xz": (2, 0), "yz": (2, 1)}
@@ -136,9 +137,7 @@ def _stretch(fields: Fields, links: NDArray[np.int64], log_cholesky: Array) -> N
     c = np.zeros((len(rows), 3, 3))
     for k, (i, j) in enumerate(TENSOR.values()):
         c[:, i, j] = np.exp(by[:, k]) if i == j else by[:, k]
-    axes = _matrix(fields["body_iquat"][rows, body])
-    moments = second_moments(fields["body_inertia"][rows, body])
-    s = axes @ (moments[:, :, None] * np.swapaxes(axes, 1, 2))
+    s = _moments(fields, rows, body)
     _set_moments(fields, rows, body, c @ s @ np.swapaxes(c, 1, 2))
 
 
@@ -148,14 +147,18 @@ def _load(fields: Fields, carrier: int, payload: Array) -> None:
     body = np.full(len(rows), carrier)
     mass, com, extra = fields["body_mass"][rows, body], fields["body_ipos"][rows, body], payload[rows]
     total = mass + extra
-    axes = _matrix(fields["body_iquat"][rows, body])
-    moments = second_moments(fields["body_inertia"][rows, body])
-    s = axes @ (moments[:, :, None] * np.swapaxes(axes, 1, 2))
+    s = _moments(fields, rows, body)
     # two point masses about their common centre: reduced mass times distance squared
     s += (mass * extra / total)[:, None, None] * (com[:, :, None] * com[:, None, :])
     fields["body_mass"][rows, body] = total
     fields["body_ipos"][rows, body] = com * (mass / total)[:, None]
     _set_moments(fields, rows, body, s)
+
+
+def _moments(fields: Fields, rows: NDArray[np.int64], body: NDArray[np.int64]) -> Array:
+    """Second moments of bodies of worlds about their centres of mass, in the frames of the links. Shape: (rows, 3, 3)."""
+    axes = rotation_matrices(fields["body_iquat"][rows, body])
+    return axes @ (second_moments(fields["body_inertia"][rows, body])[:, :, None] * np.swapaxes(axes, 1, 2))
 
 
 def _set_moments(fields: Fields, rows: NDArray[np.int64], body: NDArray[np.int64], s: Array) -> None:
@@ -167,14 +170,3 @@ def _set_moments(fields: Fields, rows: NDArray[np.int64], body: NDArray[np.int64
     for row, link, matrix in zip(rows, body, axes, strict=True):
         mujoco.mju_mat2Quat(quat, matrix.ravel())
         fields["body_iquat"][row, link] = quat
-
-
-def _matrix(quat: Array) -> Array:
-    """Rotations of quaternions (k, 4). Shape: (k, 3, 3)."""
-    w, x, y, z = (quat / np.linalg.norm(quat, axis=-1, keepdims=True)).T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.array(rows).transpose(2, 0, 1)
