@@ -19,7 +19,7 @@ from gapless.robots.drives import (
 )
 from gapless.robots.imu import IMU, imu_of
 from gapless.robots.leg_ik import solve_foot_heights
-from gapless.robots.legs import Legs, chain_to, find_legs, legs_of, soles_of
+from gapless.robots.legs import Legs, chain_to, find_legs, geom_points, legs_of, soles_of
 from gapless.robots.load import BUILT_IN, files_of, load_robot
 from gapless.robots.model import RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot

@@ -95,7 +95,7 @@ def find_legs(robot: RobotModel) -> Legs | None:
         return None
     geoms = [[g for g in feet if model.geom_bodyid[g] == b] for b in bodies]
     centres = [model.geom_pos[of].mean(axis=0) for of in geoms]
-    touch = [np.concatenate([_points(model, g) for g in of]) for of in geoms]
+    touch = [np.concatenate([geom_points(model, g) for g in of]) for of in geoms]
     return _chains(robot, int(model.body(robot.base).id), bodies, centres, touch)
 
 
@@ -208,7 +208,7 @@ def _rows(model: mujoco.MjModel, link: int, driven: dict[int, int]) -> list[tupl
     return rows
 
 
-def _points(model: mujoco.MjModel, geom: int) -> Array:
+def geom_points(model: mujoco.MjModel, geom: int) -> Array:
     """Points on a geom that may touch the ground, in its body's frame, with a radius. Shape: (points, 4)."""
     size, kind = model.geom_size[geom], mujoco.mjtGeom(int(model.geom_type[geom]))
     if kind == mujoco.mjtGeom.mjGEOM_SPHERE:

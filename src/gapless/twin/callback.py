@@ -22,8 +22,7 @@ MARKED = 0.6180339887  # in the last column: this joint's friction is ours
 
 def prepare(spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
     """Mark joints (name to home angle [rad]) in a spec and make room for their parameters."""
-    ours = any(len(j.userdata) >= COLUMNS and list(j.userdata)[-1] == MARKED for j in spec.joints)
-    width = max(0, spec.nuser_jnt) + (0 if ours else COLUMNS)
+    width = max(0, spec.nuser_jnt) + (0 if centres(spec) else COLUMNS)
     spec.nuser_jnt = width
     for name, angle in home.items():
         joint = spec.joint(name)
@@ -40,11 +39,10 @@ def prepare(spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
 def recentre(spec: mujoco.MjSpec, angles: Mapping[str, float]) -> None:
     """Count the angle of joints that are marked from other angles [rad]."""
     for name, angle in angles.items():
-        joint = spec.joint(name)
-        user = list(joint.userdata)
-        if len(user) >= COLUMNS and user[-1] == MARKED:
+        if name in centres(spec):
+            user = list(spec.joint(name).userdata)
             user[HOME - COLUMNS] = angle
-            joint.userdata = user
+            spec.joint(name).userdata = user
 
 
 def centres(spec: mujoco.MjSpec) -> dict[str, float]:

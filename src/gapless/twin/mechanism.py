@@ -108,6 +108,18 @@ class Quantity:
         """A parameter that is wrong by factors; see `space.factor`."""
         return factor(self.of(place), float(nominal), within, tolerance, self.unit, span)
 
+    def some(
+        self, place: str, nominal: float, within: float, tolerance: float, span: float, absent: tuple[float, float, float]
+    ) -> Parameter:
+        """A parameter that is wrong by factors where the model has some of it.
+
+        absent: scale, tolerance and highest value where the model has none, which is wrong by an amount.
+        """
+        if nominal > 0:
+            return self.factor(place, nominal, within, tolerance, span)
+        scale, close, high = absent
+        return self.amount(place, 0.0, scale, close, 0.0, high)
+
     def amount(self, place: str, nominal: float, scale: float, tolerance: float, low: float, high: float) -> Parameter:
         """A parameter that is wrong by an amount; see `space.amount`."""
         return amount(self.of(place), float(nominal), scale, tolerance, self.unit, low, high)
@@ -134,10 +146,9 @@ class Fields(dict[str, Array]):
     path (see `gapless.twin.path`). Shape of each: (n, ...).
     """
 
-    def __init__(self, base: Mapping[str, Array] | Callable[[str], Array], n: int):
+    def __init__(self, base: Callable[[str], Array], n: int):
         super().__init__()
-        self._base = base if callable(base) else base.__getitem__
-        self.n = n
+        self._base, self.n = base, n
 
     def __missing__(self, name: str) -> Array:
         base = np.asarray(self._base(name), float)

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
 from gapless.logs import Log, Signal
-from gapless.robots import imu_of
+from gapless.robots import geom_points, imu_of
 from gapless.twin import Twin
 from gapless.worlds.sense import from_imu
 
@@ -164,12 +164,6 @@ def _feet(model: mujoco.MjModel) -> Ints:
 
 
 def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
-    """Height of the lowest point of a geom's bounding box [m]."""
-    frame = data.geom_xmat[geom].reshape(3, 3)
-    centre = data.geom_xpos[geom] + frame @ model.geom_aabb[geom, :3]
-    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE:
-        return float(centre[2] - model.geom_size[geom, 0])
-    if model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
-        radius, half = model.geom_size[geom, :2]
-        return float(centre[2] - abs(frame[2, 2]) * half - radius)
-    return float(centre[2] - np.abs(frame[2]) @ model.geom_aabb[geom, 3:])
+    """Height of the lowest point of a geom, or of the box around it [m]."""
+    points, body = geom_points(model, geom), model.geom_bodyid[geom]
+    return float(data.xpos[body, 2] + (points[:, :3] @ data.xmat[body, 6:] - points[:, 3]).min())

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import imu_of
+from gapless.robots import base_joint, imu_of
 from gapless.rotations import multiply
 from gapless.twin import Twin
 from gapless.worlds.replayer import Replay
@@ -33,23 +33,21 @@ class Pair:
             warnings.simplefilter("ignore")
             spec.attach(ghost, prefix=GHOST, frame=spec.worldbody.add_frame())
         self.model = spec.compile()
-        there = ~np.isnan(replay.time)
-        self.time = (replay.starts[:, None] - replay.starts[0] + replay.time)[there]
+        sampled = ~np.isnan(replay.time)
+        self.time = (replay.starts[:, None] - replay.starts[0] + replay.time)[sampled]
         self.qpos = np.tile(self.model.qpos0, (len(self.time), 1))
         for prefix, signals in (("", replay.measured), (GHOST, {s: v[0] for s, v in replay.replayed.items()})):
-            self._pose(twin, prefix, {s: v[there] for s, v in signals.items()})
+            self._pose(twin, prefix, {s: v[sampled] for s, v in signals.items()})
 
     def _pose(self, twin: Twin, prefix: str, signals: dict[str, np.ndarray]) -> None:
-        qpos, _ = twin.home, twin.home_command
         for j, name in enumerate(twin.joints):
             self.qpos[:, self.model.joint(prefix + name).qposadr[0]] = signals["q"][:, j]
-        imu = imu_of(twin.model)
-        if imu is not None:
-            free = next(i for i in range(twin.model.njnt) if twin.model.jnt_qposadr[i] == imu.qpos)
-            at = self.model.joint(prefix + twin.model.joint(free).name).qposadr[0]
-            self.qpos[:, at : at + 3] = signals.get("base_pos", qpos[imu.qpos : imu.qpos + 3])
+        imu, base = imu_of(twin.model), base_joint(twin.model)
+        if imu is not None and base is not None:
+            first = self.model.joint(prefix + twin.model.joint(base).name).qposadr[0]
+            self.qpos[:, first : first + 3] = signals.get("base_pos", twin.home[imu.qpos : imu.qpos + 3])
             mounted = np.broadcast_to(imu.quat * [1, -1, -1, -1], signals["quat"].shape)
-            self.qpos[:, at + 3 : at + 7] = multiply(signals["quat"], mounted)  # the base's own, not the IMU's
+            self.qpos[:, first + 3 : first + 7] = multiply(signals["quat"], mounted)  # the base's own, not the IMU's
 
     def frame(self) -> tuple[np.ndarray, float]:
         """Centre and radius of a ball around both robots at the start [m]."""
@@ -57,9 +55,9 @@ class Pair:
         parts = (self.model.geom_bodyid > 0) & (self.model.geom_rbound > 0)
         if not parts.any():
             return self.model.stat.center, float(self.model.stat.extent)
-        at, reach = data.geom_xpos[parts], self.model.geom_rbound[parts]
-        centre = ((at - reach[:, None]).min(axis=0) + (at + reach[:, None]).max(axis=0)) / 2
-        return centre, float((np.linalg.norm(at - centre, axis=1) + reach).max())
+        places, reach = data.geom_xpos[parts], self.model.geom_rbound[parts]
+        centre = ((places - reach[:, None]).min(axis=0) + (places + reach[:, None]).max(axis=0)) / 2
+        return centre, float((np.linalg.norm(places - centre, axis=1) + reach).max())
 
     def data(self, sample: int) -> mujoco.MjData:
         """Both robots at a sample."""

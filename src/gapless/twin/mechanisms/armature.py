@@ -29,14 +29,12 @@ class Armature(Mechanism):
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         dofs = [d.dof for d in motors]
-        parameters = []
-        for d in motors:
-            value, link = float(model.dof_armature[d.dof]), float(model.dof_M0[d.dof])
-            parameters.append(
-                INERTIA.factor(d.name, value, 1.5, 0.05, span=30.0)
-                if value > 0  # where the model has none, the inertia of the link is what matters
-                else INERTIA.amount(d.name, 0.0, 0.3 * link, 0.01 * link, 0.0, 10 * link)
-            )
+        # where the model has none, the inertia of the link is what matters
+        absent = [(0.3 * link, 0.01 * link, 10 * link) for link in model.dof_M0[dofs].tolist()]
+        parameters = [
+            INERTIA.some(d.name, model.dof_armature[d.dof], 1.5, 0.05, 30.0, size)
+            for d, size in zip(motors, absent, strict=True)
+        ]
 
         def apply(fields: Fields, values: Values) -> None:
             fields["dof_armature"][:, dofs] = values["armature.inertia"]

@@ -103,12 +103,8 @@ class Friction(Mechanism):
         sizes = {d.name: max(float(model.dof_frictionloss[d.dof]), 0.01 * torques[d.name]) for d in motors}
         parameters = []
         for d in motors:
-            viscous, torque = float(model.dof_damping[d.dof]), torques[d.name]
-            parameters.append(
-                VISCOUS.factor(d.name, viscous, 2.0, 0.1, span=100.0)
-                if viscous > 0
-                else VISCOUS.amount(d.name, 0.0, 0.01 * torque, 0.001 * torque, 0.0, torque)
-            )
+            absent = 0.01 * torques[d.name], 0.001 * torques[d.name], torques[d.name]
+            parameters.append(VISCOUS.some(d.name, model.dof_damping[d.dof], 2.0, 0.1, 100.0, absent))
         for d in motors:
             dry, size = model.dof_frictionloss[d.dof], sizes[d.name]
             parameters.append(COULOMB.amount(d.name, dry, size, 0.1 * size, 0.0, max(torques[d.name], 20 * size)))

@@ -102,11 +102,7 @@ class Gains(Mechanism):
         kds = {d.name: (kd, kp) for d, (kp, kd) in zip(position, gains, strict=True)}
         kds |= {d.name: (-model.actuator_biasprm[d.actuator, 2], 0.0) for d in velocity}
         for name, (kd, kp) in kds.items():
-            parameters.append(
-                DAMPING.factor(name, kd, 1.5, 0.05, span=300.0)
-                if kd > 0
-                else DAMPING.amount(name, 0.0, 0.05 * kp, 0.002 * kp, 0.0, kp)
-            )
+            parameters.append(DAMPING.some(name, kd, 1.5, 0.05, 300.0, (0.05 * kp, 0.002 * kp, kp)))
         dc = [i for i, d in enumerate(position) if is_dc_motor(model, d.actuator)]
         affine = [i for i in range(len(position)) if i not in dc]
         nominal = np.array([gains[i][0] for i in affine])
