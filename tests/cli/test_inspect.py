@@ -46,7 +46,7 @@ def test_the_robot_s_joints_are_compared(tmp_path: Path, capsys: pytest.CaptureF
     model.write_text(f'<mujoco><compiler angle="radian"/><worldbody>{body}</worldbody></mujoco>')
     with pytest.raises(SystemExit):
         inspect((recorded(tmp_path / "x.npz", joint="elbo"),), robot=str(model), delay=False)
-    assert "no joint elbo; nearest: elbow" in " ".join(capsys.readouterr().out.split())
+    assert "unknown joint 'elbo': did you mean 'elbow'" in " ".join(capsys.readouterr().out.split())
     inspect((recorded(tmp_path / "y.npz", joint="elbow"),), robot=str(model), delay=False)
     assert "q of elbow reaches -0.500 to 0.500, the model -0.200 to 0.200 rad" in capsys.readouterr().out
 

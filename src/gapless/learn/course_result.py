@@ -1,6 +1,6 @@
 """How a policy did on the course: figures of every run, as a result that prints itself and makes its page."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -12,18 +12,6 @@ from gapless.arrays import Array, Bools
 from gapless.plain import NOT_SAVED
 from gapless.report import BLUE, RED, Cell, Plot, Result, Section, Table, Verdict, dots, in_terminal
 
-FIGURES = {
-    "runs": ("runs", "{:.0f}"),
-    "falls": ("falls", "{:.1%}"),
-    "success": ("success", "{:.1%}"),
-    "velocity_error": ("velocity error", "{:.3f} m/s"),
-    "yaw_error": ("yaw rate error", "{:.3f} rad/s"),
-    "cost_of_transport": ("cost of transport", "{:.2f}"),
-    "torque_margin": ("least torque margin", "{:.0%}"),
-    "joint_speed": ("fastest joint", "{:.1f} rad/s"),
-    "speed_margin": ("least margin of joint speed", "{:.0%}"),
-    "roughness": ("change of a target in a period", "{:.3f} rad"),
-}
 GOOD = 0.95  # share of runs that succeed
 
 
@@ -61,24 +49,9 @@ class CourseResult(Result):
     """What each robot was. Shape: (runs, parameters)."""
 
     def summary(self) -> dict[str, float]:
-        """The figures of the whole course."""
-
-        def over(average: Any, values: Array) -> float:
-            return float(average(values)) if np.isfinite(values).any() else np.nan
-
-        figures = {
-            "runs": float(len(self.fell)),
-            "falls": float(self.fell.mean()),
-            "success": float(self.success.mean()),
-            "velocity_error": over(np.nanmean, self.velocity_error),
-            "yaw_error": over(np.nanmean, self.yaw_error),
-            "cost_of_transport": over(np.nanmedian, self.cost_of_transport),
-            "torque_margin": float(self.torque_margin.min()),
-            "joint_speed": float(self.speed.max()),
-            "speed_margin": float(self.speed_margin.min()),
-            "roughness": over(np.nanmean, self.roughness),
-        }
-        return {k: v for k, v in figures.items() if np.isfinite(v)}
+        """The figures of the whole course that are known."""
+        figures = {name: float(figure(self)) for name, (_, _, figure) in FIGURES.items()}
+        return {name: value for name, value in figures.items() if np.isfinite(value)}
 
     def json(self) -> dict[str, Any]:
         return {"verdict": self.verdict().text, "figures": self.summary()} | super().json()
@@ -127,3 +100,23 @@ class CourseResult(Result):
                     Cell(f"{seen.mean():.3f}", min(2 * float(seen.mean()), 1.0)) if len(seen) else Cell("all fell", 1.0)
                 )
             yield [words, *cells]
+
+
+def _over(average: Callable[[Array], Any], values: Array) -> float:
+    """An average of what is known; NaN where nothing is."""
+    return float(average(values)) if np.isfinite(values).any() else np.nan
+
+
+FIGURES: dict[str, tuple[str, str, Callable[[CourseResult], float]]] = {
+    "runs": ("runs", "{:.0f}", lambda r: len(r.fell)),
+    "falls": ("falls", "{:.1%}", lambda r: r.fell.mean()),
+    "success": ("success", "{:.1%}", lambda r: r.success.mean()),
+    "velocity_error": ("velocity error", "{:.3f} m/s", lambda r: _over(np.nanmean, r.velocity_error)),
+    "yaw_error": ("yaw rate error", "{:.3f} rad/s", lambda r: _over(np.nanmean, r.yaw_error)),
+    "cost_of_transport": ("cost of transport", "{:.2f}", lambda r: _over(np.nanmedian, r.cost_of_transport)),
+    "torque_margin": ("least torque margin", "{:.0%}", lambda r: r.torque_margin.min()),
+    "joint_speed": ("fastest joint", "{:.1f} rad/s", lambda r: r.speed.max()),
+    "speed_margin": ("least margin of joint speed", "{:.0%}", lambda r: r.speed_margin.min()),
+    "roughness": ("change of a target in a period", "{:.3f} rad", lambda r: _over(np.nanmean, r.roughness)),
+}
+"""Label, how it is shown, and how it follows from all runs."""

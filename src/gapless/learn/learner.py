@@ -185,8 +185,7 @@ class Deterministic:
             out = self.network(torch.from_numpy(observation), *self._state)
         if self.memory:
             out, *self._state = out
-        action: NDArray[np.float32] = out.numpy()
-        return action
+        return out.numpy()
 
     def reset(self, which: Bools) -> None:
         """Forget what was seen of some robots."""

@@ -118,8 +118,7 @@ def parse_contract(text: str | bytes | Mapping[str, Any]) -> Contract:
     table = dict(mapping(table, "the contract"))
     if table.pop("version", None) != VERSION:
         raise BadInput(f"the contract is not of version {VERSION}, which this gapless reads; it was written by another version")
-    contract: Contract = part_of(table, "the contract", Contract)
-    return contract
+    return part_of(table, "the contract", Contract)
 
 
 def readable(value: Any, indent: str = "") -> str:

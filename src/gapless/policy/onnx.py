@@ -67,8 +67,7 @@ def onnx_of(network: torch.nn.Module, width: int, memory: Mapping[str, tuple[int
             opset_version=OPSET,
             dynamo=False,
         )
-    content: bytes = file.getvalue()
-    return content
+    return file.getvalue()
 
 
 def with_contract(model: bytes, contract: Contract) -> bytes:
@@ -81,8 +80,7 @@ def with_contract(model: bytes, contract: Contract) -> bytes:
         raise BadInput(f"the network is not a whole ONNX file ({str(error)[:80]})") from None
     entries = {p.key: p.value for p in proto.metadata_props} | {KEY: contract.json()} | mjlab_keys(contract)
     onnx.helper.set_model_props(proto, entries)
-    whole: bytes = proto.SerializeToString()
-    return whole
+    return proto.SerializeToString()
 
 
 def mjlab_keys(contract: Contract) -> dict[str, str]:

@@ -49,18 +49,15 @@ class Result:
 
     def verdict(self) -> Verdict:
         """What a reader takes away, in a sentence or two."""
-        verdict: Verdict = self.PAGE.verdict(self)
-        return verdict
+        return self.PAGE.verdict(self)
 
     def sections(self) -> Iterable[Section | None]:
         """Of the page, after the verdict."""
-        parts: Iterable[Section | None] = self.PAGE.sections(self)
-        return parts
+        return self.PAGE.sections(self)
 
     def glance(self) -> Iterable[RenderableType]:
         """What a terminal shows after the verdict."""
-        parts: Iterable[RenderableType] = self.PAGE.glance(self)
-        return parts
+        return self.PAGE.glance(self)
 
     def json(self) -> dict[str, Any]:
         """The result as JSON has it: what `--json` prints and the file holds."""
