@@ -83,11 +83,10 @@ def text(path: Path, limit: int) -> str:
 def check_zip(path: Path) -> zipfile.ZipFile:
     """An opened zip container whose members may be unpacked safely."""
     size = regular(path).stat().st_size
-    try:
+    damage = zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, IndexError
+    with refusing(f"{path}: not a whole zip container", *damage):
         archive = zipfile.ZipFile(path)
         members = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, IndexError) as error:
-        raise BadInput(f"{path}: not a whole zip container ({reason(error)})") from None
     for member in members:
         if member.header_offset + member.compress_size > size:  # zipfile would make room for all that it claims
             archive.close()
@@ -139,6 +138,26 @@ def atomic(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def refusing(sentence: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Make bad input of errors of other libraries: the sentence, and what they say in brackets. Bad input stays as it is."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except kinds as error:
+        raise BadInput(f"{sentence} ({reason(error)})") from None
+
+
+@contextmanager
+def within(where: object) -> Iterator[None]:
+    """Say of bad input where it is, unless it says so itself."""
+    try:
+        yield
+    except BadInput as error:
+        raise error if str(where) in str(error) else BadInput(f"{where}: {error}") from None
 
 
 def reason(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gapless.errors import BadInput
-from gapless.files import atomic, reason, text
+from gapless.files import atomic, refusing, text
 
 T = TypeVar("T")
 
@@ -43,10 +43,8 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
 
 def read_json(path: str | os.PathLike[str], limit: int = MOST_BYTES) -> dict[str, Any]:
     """The table in a JSON file of at most `limit` bytes; the file may come from anywhere."""
-    try:
+    with refusing(f"{path}: not valid JSON", ValueError, RecursionError):
         data = json.loads(text(Path(path), limit))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(str(error) if isinstance(error, BadInput) else f"{path}: not valid JSON ({reason(error)})") from None
     if not isinstance(data, dict):
         raise BadInput(f"{path}: expected a JSON table, not {type(data).__name__}")
     return data

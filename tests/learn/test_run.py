@@ -273,7 +273,7 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         ({"format": "gapless run 9"}, "not a training run of this version"),
         ({"settings": {"worlds": 3}}, "settings lack steps"),
         ({"settings": 3}, "settings: a table was expected"),
-        *(({"settings": table["settings"] | change}, f"damaged .*{next(iter(change))}") for change in wrong),
+        *(({"settings": table["settings"] | change}, f"damaged: .*{next(iter(change))}") for change in wrong),
         ({"colour": "red"}, "colour"),
         ({"robot": 5}, "robot: a text was expected"),
         ({"seed": -1}, "seed: a whole number"),

@@ -46,6 +46,8 @@ UNSEEN_SECONDS = 5.0
 GOLDEN = 64
 """Frames that prove an exported policy."""
 MAX_CHECKPOINT = 1 << 30  # bytes
+MISFIT = RuntimeError, KeyError, ValueError, TypeError, AttributeError
+"""What networks of another shape raise when they are loaded."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +141,11 @@ def load_run(folder: Path) -> Run:
             f"{path}: written by gapless {version}, and this is {metadata.version('gapless')}; start anew in another folder"
         )
     table["belief"] = str(folder / BELIEF) if table.get("belief") else ""
-    try:
+    with disk.within(f"{path}: incomplete or damaged"):
         missing = [f.name for f in dataclasses.fields(PPOSettings) if f.name not in mapping(table.get("settings"), "settings")]
         if missing:  # a default of today may not be that of the training
             raise BadInput(f"settings lack {missing[0]}")
-        run: Run = part_of(table, "the run", Run)
-    except BadInput as error:
-        raise BadInput(f"{path}: incomplete or damaged ({disk.reason(error)})") from None
-    return run
+        return part_of(table, "the run", Run)
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ class _Training:
         folder, learner = self._folder, self.learner
         if resume and (folder / "checkpoint.pt").exists():  # else it stopped before its first, and begins as it did then
             state = read_checkpoint(folder / "checkpoint.pt")
-            with _fits(folder):
+            with disk.refusing(f"{folder}: its networks are of another task, robot or size", *MISFIT):
                 learner.load(state)
                 self.best, self.best_iteration = float(state["best"]), int(state["best_iteration"])
             return learner.iteration == 0  # only a run that began with a policy has a checkpoint there
@@ -258,7 +257,7 @@ class _Training:
             load_run(start)  # of this version
             state = read_checkpoint(start / "best.pt")
             _same_meaning(start, load_policy(start).contract, learner.environment.contract)
-            with _fits(start):
+            with disk.refusing(f"{start}: its networks are of another task, robot or size", *MISFIT):
                 learner.start_from(state)
             self.keep()  # before there is a run to resume
         self._run.save(folder)
@@ -341,10 +340,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
     if disk.regular(path).stat().st_size > MAX_CHECKPOINT:
         raise BadInput(f"{path}: larger than {MAX_CHECKPOINT >> 20} MB, which is no checkpoint of such a policy")
-    try:
+    with disk.refusing(f"{path}: not a checkpoint", Exception):  # torch, zipfile and pickle each have their own
         state = torch.load(path, weights_only=True)
-    except Exception as error:  # torch, zipfile and pickle each have their own
-        raise BadInput(f"{path}: not a checkpoint ({disk.reason(error)})") from None
     if not isinstance(state, dict) or not {"actor_state_dict", "critic_state_dict", "iteration"} <= set(state):
         raise BadInput(f"{path}: not a checkpoint of a training run")
     return state
@@ -362,15 +359,6 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
     ):
         if a != b:
             raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
-
-
-@contextlib.contextmanager
-def _fits(folder: Path) -> Iterator[None]:
-    """Say whose networks they are that do not fit."""
-    try:
-        yield
-    except (RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadInput(f"{folder}: its networks are of another task, robot or size ({disk.reason(error)})") from None
 
 
 @contextlib.contextmanager

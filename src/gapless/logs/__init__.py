@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.errors import BadInput
+from gapless.files import refusing, within
 from gapless.logs.formats import FORMATS
 from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import clock_findings
@@ -32,15 +33,8 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
         raise BadInput(
             f"{path}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if path.exists() else "there is no such log")
         )
-    try:
-        log: Log = source.read(path, stated)
-    except BadInput as error:
-        raise error if path.name in str(error) else BadInput(f"{path}: {error}") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from None
-    except MemoryError:
-        raise BadInput(f"{path}: its {path.stat().st_size} bytes do not fit into memory") from None
-    return log
+    with within(path), refusing(f"{path}: cannot be read", OSError, MemoryError):
+        return source.read(path, stated)
 
 
 def read_all(paths: Sequence[Path], mapping: Mapping | None = None) -> tuple[list[Log], list[str]]:

@@ -1,8 +1,7 @@
 """Mapping: a small TOML file that says what the columns of a foreign log mean, in which unit, for which joint."""
 
 import tomllib
-from collections.abc import Iterator, Mapping as Table
-from contextlib import contextmanager
+from collections.abc import Mapping as Table
 from dataclasses import dataclass, replace
 from importlib import resources
 from math import pi
@@ -143,11 +142,9 @@ def load(source: str | Path) -> Mapping:
         if str(source) not in names:
             raise unknown("mapping", str(source), names)
         path = names[str(source)]
-    with _within(str(path)):
-        try:
+    with disk.within(path):
+        with disk.refusing("not TOML", tomllib.TOMLDecodeError, RecursionError):
             table = tomllib.loads(disk.text(path, 1 << 20))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise BadInput(f"not TOML ({error})") from None
         files = table.pop("file", [])
         if not isinstance(files, list):
             raise BadInput("write [[file]], not [file]")
@@ -157,21 +154,12 @@ def load(source: str | Path) -> Mapping:
         return replace(made, files=tuple(_file(f, made.time_unit) for f in files))
 
 
-@contextmanager
-def _within(where: str) -> Iterator[None]:
-    """Say where it was that something was wrong."""
-    try:
-        yield
-    except BadInput as error:
-        raise error if where in str(error) else BadInput(f"{where}: {error}") from None
-
-
 def _file(table: Any, time_unit: str) -> File:
     table = {"time_unit": time_unit or "s"} | dict(mapping(table, "[[file]]"))
     if "time" not in table:
         raise BadInput('[[file]] does not say which column is the time (time = "...")')
     columns = mapping(table.get("columns", {}), "columns")
-    with _within("[[file]]"):
+    with disk.within("[[file]]"):
         file: File = part_of(table | {"columns": tuple(_column(*c) for c in columns.items())}, "[[file]]", File)
     return file
 
@@ -188,7 +176,7 @@ def _column(source: str, entry: Any) -> Column:
 
 def _conversion(where: str, signal: str, entry: Any) -> Conversion:
     """A conversion of a signal; `range` turns 0..1 into low..high."""
-    with _within(where):
+    with disk.within(where):
         if signal not in UNITS:
             raise unknown("signal", signal, UNITS)
         table = dict(mapping(entry, where))

@@ -112,16 +112,14 @@ class _Chunk:
     def unpacked(self) -> Iterator[bytes]:
         """The content in pieces; what does not fit the chunk's size or checksum is refused after the last of them."""
         seen = crc = 0
-        try:
+        needs = f"{self.path}: reading MCAP needs more packages: pip install 'gapless[logs]'"
+        damaged = f"{self.path}: byte {self.place}: a damaged {self.name} chunk"  # each compressor has errors of its own
+        with disk.refusing(damaged, Exception), disk.refusing(needs, ImportError):
             for piece in self._pieces():
                 seen, crc = seen + len(piece), zlib.crc32(piece, crc)
                 if seen > self.size:
                     break
                 yield piece
-        except ImportError:
-            raise BadInput(f"{self.path}: reading MCAP needs more packages: pip install 'gapless[logs]'") from None
-        except Exception as error:  # each compressor has errors of its own
-            raise BadInput(f"{self.path}: byte {self.place}: a damaged {self.name} chunk ({disk.reason(error)})") from None
         if seen != self.size or (self.crc and crc != self.crc):
             raise BadInput(f"{self.path}: byte {self.place}: a damaged chunk, its checksum does not fit")
         self.file.seek(self.left, 1)
@@ -150,12 +148,10 @@ class _Chunk:
 def _chunk(path: Path, place: int, file: BinaryIO, length: int) -> _Chunk:
     """The chunk that begins here, with its claims checked; the file is left at its content."""
     begin, head = file.tell(), file.read(min(length, CHUNK.size + 64))
-    try:
+    with disk.refusing(f"{path}: byte {place}: a damaged chunk", struct.error, ValueError):
         _, _, size, crc = CHUNK.unpack_from(head)
         name, offset = _string(head, CHUNK.size)
         (packed,) = struct.unpack_from("<Q", head, offset)
-    except (struct.error, ValueError):
-        raise BadInput(f"{path}: byte {place}: a damaged chunk") from None
     if packed != length - offset - 8:
         raise BadInput(f"{path}: byte {place}: a chunk of {length - offset - 8} bytes says it has {packed}")
     if name not in ("", "zstd", "lz4"):
@@ -174,7 +170,7 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
         data = rest + piece if rest else piece
         by_channel: dict[int, Batch] = {}
         offset, end = 0, len(data)
-        try:
+        with disk.refusing(f"{path}: byte {place}: damaged records", struct.error, ValueError):
             while offset + RECORD.size <= end:
                 opcode, length = RECORD.unpack_from(data, offset)
                 start, after = offset + RECORD.size, offset + RECORD.size + length
@@ -197,8 +193,6 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
                     encoding, after = _string(data, after)
                     metadata = _map(data, after)
                     contents.channels[number] = Channel(topic, contents.schemas.get(schema, ""), encoding, metadata)
-        except (struct.error, ValueError) as error:
-            raise BadInput(f"{path}: byte {place}: damaged records ({error})") from None
         missing = [c for c in by_channel if c not in contents.channels]
         if missing:
             raise BadInput(f"{path}: byte {place}: messages of channel {missing[0]}, which no record describes")
@@ -210,11 +204,9 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
 
 
 def _metadata(path: Path, place: int, data: bytes) -> tuple[str, dict[str, str]]:
-    try:
+    with disk.refusing(f"{path}: byte {place}: a damaged metadata record", struct.error, ValueError):
         name, offset = _string(data, 0)
         return name, _map(data, offset)
-    except (struct.error, ValueError) as error:
-        raise BadInput(f"{path}: byte {place}: a damaged metadata record ({error})") from None
 
 
 def _string(data: bytes, offset: int) -> tuple[str, int]:

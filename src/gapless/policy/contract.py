@@ -10,6 +10,7 @@ import numpy as np
 from gapless.arrays import Ints
 from gapless.checks import Checked, bounds, checked, mapping, names, one_of, part_of
 from gapless.errors import BadInput, unknown
+from gapless.files import refusing
 from gapless.policy.parts import Action, Conventions, Joints, Observation, Recurrent, RobotIdentity, Source, Term, Timing
 
 VERSION = 1
@@ -111,10 +112,8 @@ def parse_contract(text: str | bytes | Mapping[str, Any]) -> Contract:
     """The contract that a text or a parsed table holds; text from elsewhere is not trusted."""
     table: Any = text
     if isinstance(text, str | bytes):
-        try:
+        with refusing("the contract is not JSON", ValueError, RecursionError):
             table = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"the contract is not JSON ({str(error)[:80]})") from None
     table = dict(mapping(table, "the contract"))
     if table.pop("version", None) != VERSION:
         raise BadInput(f"the contract is not of version {VERSION}, which this gapless reads; it was written by another version")

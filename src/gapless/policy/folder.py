@@ -48,10 +48,8 @@ def save_policy(folder: str | Path, contract: Contract, model: bytes, observatio
     policy = Policy(contract, model)
     _prove(policy, observation, action)
     folder = Path(folder)
-    try:
+    with disk.refusing(f"{folder}: cannot be made", OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be made ({disk.reason(error)})") from None
     with disk.atomic(folder / NETWORK) as path:
         path.write_bytes(model)
     with disk.atomic(folder / GOLDEN) as path, path.open("wb") as file:
@@ -78,34 +76,27 @@ def load_policy(folder: str | Path) -> Policy:
     files = table.pop("files", None)
     if not isinstance(files, dict):
         raise BadInput(f"{folder / CONTRACT}: has no hashes of the other files; save the policy again")
-    try:
+    with disk.within(folder / CONTRACT):
         contract = parse_contract(table)
-    except BadInput as error:
-        raise BadInput(f"{folder / CONTRACT}: {error}") from None
     model = (folder / NETWORK).read_bytes()
     hashes = {NETWORK: hashlib.sha256(model).hexdigest(), GOLDEN: disk.sha256(folder / GOLDEN)}
     for name, given in hashes.items():
         if files.get(name) != given:
             raise BadInput(f"{folder / name}: is not the file that {CONTRACT} was written with; save the policy again")
     observation, action = _golden(folder / GOLDEN)
-    try:
+    with disk.within(folder / NETWORK):
         policy = Policy(contract, model)
         if parse_contract(policy.metadata.get(KEY, "")) != contract:
             raise BadInput(f"its metadata holds another contract than {CONTRACT}: save the policy again")
         _prove(policy, observation, action)
-    except BadInput as error:
-        raise BadInput(f"{folder / NETWORK}: {error}") from None
     return policy
 
 
 def _golden(path: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    with disk.check_zip(path):
-        pass  # unpacks to no more than it should
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            observation, action = arrays["observation"], arrays["action"]
-    except Exception as error:  # zipfile, zlib and numpy each have their own errors for damaged data
-        raise BadInput(f"{path}: the golden frames are damaged ({disk.reason(error)})") from None
+    disk.check_zip(path).close()  # unpacks to no more than it should
+    # zipfile, zlib and numpy each have their own errors for damaged data
+    with disk.refusing(f"{path}: the golden frames are damaged", Exception), np.load(path, allow_pickle=False) as arrays:
+        observation, action = arrays["observation"], arrays["action"]
     if observation.dtype != np.float32 or action.dtype != np.float32:
         raise BadInput(f"{path}: the golden frames are not float32")
     return observation, action

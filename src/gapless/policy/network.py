@@ -37,10 +37,9 @@ class Policy:
         # such networks are too small to share out: a second thread costs more than it does, and takes a core from the robot
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        try:
+        # onnxruntime has a kind of error for each cause and no common one
+        with disk.refusing("the network cannot be opened; is its file whole?", Exception):
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a kind for each cause and no common one
-            raise BadInput(f"the network cannot be opened; is its file whole? ({disk.reason(error)})") from None
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
         memory = contract.recurrent
@@ -84,10 +83,8 @@ class Policy:
             if state.shape[1] != n:
                 raise BadInput(f"the policy remembers {state.shape[1]} robots, and now there are {n}: reset it first")
         batches = [slice(i, i + 1) for i in range(n)] if self._one_by_one else [slice(None)]
-        try:
+        with disk.refusing(f"the network fails on {n} observations", Exception):
             ran = [self._session.run(self._outputs, self._feed(observation, batch)) for batch in batches]
-        except Exception as error:  # as above
-            raise BadInput(f"the network fails on {n} observations ({disk.reason(error)})") from None
         action: Frame = np.concatenate([r[0] for r in ran])
         if action.shape != (n, len(self.contract.action.joints)):
             raise BadInput(f"the network returns shape {action.shape}, not {(n, len(self.contract.action.joints))}")

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gapless.errors import BadInput
+from gapless.files import refusing
 from gapless.policy.contract import Contract
 from gapless.policy.parts import Recurrent
 
@@ -74,10 +74,8 @@ def with_contract(model: bytes, contract: Contract) -> bytes:
     """The ONNX file with the contract in its metadata, whole under one key and in part under mjlab's flat keys."""
     import onnx
 
-    try:
+    with refusing("the network is not a whole ONNX file", Exception):  # protobuf has kinds of its own
         proto = onnx.load_model_from_string(model)
-    except Exception as error:  # protobuf's own kinds
-        raise BadInput(f"the network is not a whole ONNX file ({str(error)[:80]})") from None
     entries = {p.key: p.value for p in proto.metadata_props} | {KEY: contract.json()} | mjlab_keys(contract)
     onnx.helper.set_model_props(proto, entries)
     return proto.SerializeToString()

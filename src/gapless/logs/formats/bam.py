@@ -66,19 +66,13 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, Any], dict[str, np.ndarray
             value = entry.get(key)
             if value is not None and not isinstance(value, int | float):
                 raise BadInput(f"{path}: entry {count}: {key} is {str(value)[:40]!r}, not a number")
-            try:
+            with disk.refusing(f"{path}: entry {count}: {key} is too large a number", OverflowError):
                 values.append(nan if value is None else value)
-            except OverflowError:
-                raise BadInput(f"{path}: entry {count}: {key} is too large a number") from None
         count += 1
         return None
 
-    try:
+    with disk.refusing(f"{path}: not JSON", ValueError, RecursionError):
         log = json.loads(text, object_hook=take)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path}: not JSON after {count} entries ({disk.reason(error)})") from None
     if not isinstance(log, dict) or not isinstance(log["entries"], list) or len(log["entries"]) != count:
         raise BadInput(f"{path}: a BAM log has constants and a list of entries, each a table of numbers")
     constants = {key: value for key, value in log.items() if isinstance(value, int | float | str)}

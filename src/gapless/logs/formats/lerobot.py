@@ -60,14 +60,13 @@ def _episode(place: Path, files: list[Path], episode: int | None, keys: list[str
 
 def _batches(path: Path, keys: list[str]) -> Iterator[dict[str, np.ndarray]]:
     """The wanted columns of a file, some rows at a time, each (rows, k)."""
-    try:
+    with disk.refusing(f"{path}: reading parquet needs pyarrow: pip install 'gapless[logs]'", ImportError):
         import pyarrow as pa
         import pyarrow.parquet as parquet
-    except ImportError:
-        raise BadInput(f"{path}: reading parquet needs pyarrow: pip install 'gapless[logs]'") from None
     size = path.stat().st_size
     held, limit = 0, disk.expansion_limit(size)
-    try:
+    damage = pa.ArrowException, OSError, ValueError, OverflowError, MemoryError
+    with disk.refusing(f"{path}: damaged parquet", *damage):
         values, unpacked = parquet_claims.claims(path, ["timestamp", "episode_index", *keys])
         with parquet.ParquetFile(path, memory_map=False) as source:
             present = source.schema_arrow.names
@@ -87,10 +86,6 @@ def _batches(path: Path, keys: list[str]) -> Iterator[dict[str, np.ndarray]]:
                 if held > limit:
                     raise BadInput(f"{path}: unpacks to more than {limit} bytes, {disk.MAX_EXPANSION} times its size")
                 yield batch
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path}: damaged parquet ({disk.reason(error)})") from None
 
 
 def _numbers(path: Path, key: str, column: Any) -> np.ndarray:

@@ -96,23 +96,19 @@ def _texts(place: str, first: int, messages: list[bytes]) -> Iterator[list[bytes
 
 def _json_batch(place: str, channel: Channel, messages: list[bytes]) -> None:
     """Parse many messages in one call; numbers are exact, null is NaN."""
-    try:
+    with disk.refusing(f"{place}: reading our MCAP needs pyarrow: pip install 'gapless[logs]'", ImportError):
         import pyarrow as pa
         import pyarrow.json as arrow
-    except ImportError:
-        raise BadInput(f"{place}: reading our MCAP needs pyarrow: pip install 'gapless[logs]'") from None
     times = {"time": pa.float64(), "host_time": pa.float64()}
     schema = pa.schema(times | dict.fromkeys(channel.columns, pa.list_(pa.float64())))
     first, text = len(channel.time), b"\n".join(messages)
     which = f"{place}: messages {first} to {first + len(messages) - 1}"
-    try:
+    with disk.refusing(f"{which}: not JSON", pa.ArrowException, UnicodeDecodeError):
         table = arrow.read_json(
             pa.BufferReader(text),
             arrow.ReadOptions(use_threads=False, block_size=len(text) + 1),
             arrow.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise BadInput(f"{which}: {disk.reason(error)}") from None
     if table.num_rows != len(messages):
         raise BadInput(f"{which}: not one JSON object each")
     channel.time.frombytes(table["time"].to_numpy().tobytes())
@@ -209,10 +205,8 @@ def _ros_log(path: Path, channels: dict[str, Channel], notes: list[str], mapping
 
 def write(log: Log, path: Path) -> None:
     """One message a sample: {"time": s, "host_time": s, "q": [...], ...}. Every bit but the sign of a NaN survives."""
-    try:
+    with disk.refusing(f"{path}: writing MCAP needs mcap: pip install 'gapless[logs]'", ImportError):
         from mcap.writer import CompressionType, Writer
-    except ImportError:
-        raise BadInput(f"{path}: writing MCAP needs mcap: pip install 'gapless[logs]'") from None
     with disk.atomic(path) as temporary, temporary.open("wb") as file:
         writer = Writer(file, compression=CompressionType.ZSTD)
         writer.start(profile="", library="gapless")

@@ -58,7 +58,8 @@ def described(log: Log) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], format: str) -> Log:
     """The log that `described` took apart; its provenance says which file it now came from, and its notes stay."""
-    try:
+    damage = KeyError, TypeError, ValueError, AttributeError
+    with disk.within(path), disk.refusing(f"{path}: the header does not fit the arrays", *damage):
         if header["version"] != VERSION:
             raise BadInput(f"{path}: version {header['version']!r} is not known; this gapless writes {VERSION}")
         signals = {}
@@ -71,12 +72,6 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
         notes = tuple(str(n) for n in header["provenance"]["notes"])
         source = Provenance(str(path), disk.sha256(path), format, notes)
         return Log(signals, tuple(str(j) for j in header["joints"]), source, dict(header["meta"]))
-    except KeyError as error:
-        raise BadInput(f"{path}: {error} is missing in it") from None
-    except BadInput as error:
-        raise error if str(path) in str(error) else BadInput(f"{path}: {error}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise BadInput(f"{path}: the header does not fit the arrays ({disk.reason(error)})") from None
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -87,15 +82,11 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         disk.require_memory(path, 2 * stored)
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
-            try:
-                with archive.open(member) as file:
-                    arrays[name] = _array(path, name, file, member.file_size)
-                if sum(a.nbytes for a in arrays.values()) > max(disk.FREE_EXPANSION, 3 * stored):
-                    raise BadInput(f"{path}: array {name!r} grows too much as 64-bit numbers; store it as float64")
-            except BadInput:
-                raise
-            except Exception as error:  # zipfile, zlib and numpy each have their own errors for damaged data
-                raise BadInput(f"{path}: array {name!r} is damaged ({disk.reason(error)})") from None
+            # zipfile, zlib and numpy each have their own errors for damaged data
+            with disk.refusing(f"{path}: array {name!r} is damaged", Exception), archive.open(member) as file:
+                arrays[name] = _array(path, name, file, member.file_size)
+            if sum(a.nbytes for a in arrays.values()) > max(disk.FREE_EXPANSION, 3 * stored):
+                raise BadInput(f"{path}: array {name!r} grows too much as 64-bit numbers; store it as float64")
     return arrays
 
 
@@ -114,10 +105,8 @@ def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray:
 
 
 def _json(path: Path, header: np.ndarray) -> dict[str, Any]:
-    try:
+    with disk.refusing(f"{path}: {HEADER} is damaged", ValueError, RecursionError):
         value = json.loads(header.tobytes().decode())
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: {HEADER} is damaged ({error})") from None
     if not isinstance(value, dict):
         raise BadInput(f"{path}: {HEADER} is not a table")
     return value

@@ -44,14 +44,10 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
         if any(m.compress_type != 0 for m in archive.infolist()):
             raise BadInput(f"{path}: this file is compressed, so it was not saved by torch")
         _check_names(path, archive)
-    try:
+    with disk.refusing(f"{path}: reading PACE files needs torch: pip install 'gapless[learn]'", ImportError):
         import torch
-    except ImportError:
-        raise BadInput(f"{path}: reading PACE files needs torch: pip install 'gapless[learn]'") from None
-    try:
+    with disk.refusing(f"{path}: torch cannot load it", Exception):  # it raises what its parts raise
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what its parts raise
-        raise BadInput(f"{path}: torch cannot load it ({disk.reason(error)})") from None
     if not isinstance(content, dict):
         raise BadInput(f"{path}: holds a {type(content).__name__}, not a dict of tensors")
     arrays = {}
@@ -69,15 +65,11 @@ def _check_names(path: Path, archive: ZipFile) -> None:
     names = [m for m in archive.infolist() if m.filename.endswith("data.pkl")]
     if len(names) != 1 or names[0].file_size > 1 << 20:
         raise BadInput(f"{path}: not a file that torch saved (no data.pkl of usual size)")
-    try:
-        strings: list[str] = []
+    strings: list[str] = []
+    with disk.refusing(f"{path}: data.pkl is damaged", Exception):  # pickletools raises whatever the damage leads to
         for code, argument, _ in pickletools.genops(archive.read(names[0])):
             if isinstance(argument, str):
                 strings.append(argument)
             name = argument if code.name == "GLOBAL" else " ".join(strings[-2:]) if code.name == "STACK_GLOBAL" else None
             if name is not None and name not in ALLOWED:
                 raise BadInput(f"{path}: data.pkl refers to {name!r}, which no log needs")
-    except BadInput:
-        raise
-    except Exception as error:  # pickletools raises whatever the damage leads to
-        raise BadInput(f"{path}: data.pkl is damaged ({disk.reason(error)})") from None
