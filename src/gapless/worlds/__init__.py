@@ -5,7 +5,7 @@ that delays, skews, biases and loses readings. `gapless.delay` holds the arithme
 """
 
 from gapless.worlds.command_path import Stream
-from gapless.worlds.drive_commands import drive_commands
+from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from gapless.worlds.engine import quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import plan as plan_motion

@@ -12,14 +12,13 @@ from dataclasses import dataclass, fields, replace
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.measure import Split, Stretch, split_logs
 from gapless.twin import Twin
-from gapless.worlds import VELOCITY_SPAN as SPAN, drive_commands
+from gapless.worlds import VELOCITY_SPAN as SPAN, DriveCommands, drive_commands
 
 NUDGE = 1e-4  # rad
 ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
@@ -29,28 +28,20 @@ ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
 class Course:
     """A stretch of a log on an even grid, as each joint felt it."""
 
-    joints: tuple[str, ...]
     log: int
     """Number of the log."""
     period: float
     """Of the grid, the log's own [s]."""
     since: Array
     """Since the log's first sample [s]. Shape of this and the next: (samples,)."""
-    block: NDArray[np.int64]
+    block: Ints
     """Number of the block that a sample is in."""
     q: Array
     """Measured positions. Shape of this and all below but `valid`: (samples, joints)."""
     dq: Array
     """Velocities, estimated from the positions without lag."""
-    command: Array
-    """In force at each sample: a position for servos, a torque for torque drives."""
-    velocity: Array
-    """Fed forward to a servo [rad/s]."""
-    torque: Array
-    """Fed forward to a servo [N m]."""
-    kp: Array
-    """Factor of the logged gain on the twin's nominal one; 0 where the drive was off, as the next."""
-    kd: Array
+    sent: DriveCommands
+    """What the drives were told, in force at each sample."""
     inertia: Array
     """Of everything the joint moves, rotor left out [kg m2]."""
     load: Array
@@ -59,14 +50,14 @@ class Course:
     """Gravity's part of the load, for joints that turn [N m]."""
     slope: Array
     """How gravity's part grows with the joint's own angle [N m/rad]: what is simulated need not be where it was measured."""
-    valid: NDArray[np.bool_]
+    valid: Bools
     """Samples to compare with: measured, not too far from a real sample."""
 
     def within(self, stretch: Stretch) -> Course | None:
         """The part of it that lies in a stretch; None where there is none."""
         rows = (self.block >= stretch.first) & (self.block < stretch.end)
-        arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in ("joints", "log", "period")}
-        return replace(self, **arrays) if rows.any() else None
+        arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in ("log", "period", "sent")}
+        return replace(self, sent=self.sent.at(self.sent.time[rows]), **arrays) if rows.any() else None
 
 
 def course(twin: Twin, log: Log) -> Course:
@@ -85,10 +76,13 @@ def courses(twin: Twin, logs: Sequence[Log], split: Split, stretches: Sequence[S
     return out
 
 
-def _course(twin: Twin, log: Log, number: int, split: Split, blocks: NDArray[np.bool_]) -> Course:
+def _course(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) -> Course:
     """The part of a log that is in some blocks."""
     from scipy.signal import savgol_filter
 
+    for d in twin.drives:
+        if d.signal == "dq":
+            raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     clock, rate = log["q"].time, log.rate("q")
     count = int((clock[-1] - clock[0]) * rate + 1e-6) + 1
     if count < 20:
@@ -105,25 +99,21 @@ def _course(twin: Twin, log: Log, number: int, split: Split, blocks: NDArray[np.
     dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
     block = split.numbers(number, grid - clock[0])
     rows = np.flatnonzero(blocks[block])
-    inertia, load, gravity, slope = _felt(twin, q[rows], dq[rows], ddq[rows])
     return Course(
-        joints=twin.joints,
         log=number,
         period=1 / rate,
         since=grid[rows] - clock[0],
         block=block[rows],
         q=q[rows],
         dq=dq[rows],
-        **_drive_messages(twin, log, grid[rows]),
-        inertia=inertia,
-        load=load,
-        gravity=gravity,
-        slope=slope,
+        # a hair after the sample, so that a command with the same time stamp counts as sent
+        sent=drive_commands(twin, log).at(grid[rows] + 1e-6 / rate),
+        **_felt(twin, q[rows], dq[rows], ddq[rows]),
         valid=distance[rows] < 2 / rate,
     )
 
 
-def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array, Array]:
+def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> dict[str, Array]:
     """Inertia, load, gravity and gravity's slope of every joint; see `Course`. Shape of each: (samples, joints)."""
     model = copy.copy(twin.model)
     for field in (model.dof_damping, model.dof_frictionloss, model.jnt_stiffness):
@@ -149,14 +139,4 @@ def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Ar
             data.qpos[place] = q[k, j]
             slope[k, j] = (data.qfrc_inverse[dof] - gravity[k, j]) / NUDGE
     gravity[:, [j for j, d in enumerate(twin.drives) if model.jnt_type[d.joint] != mujoco.mjtJoint.mjJNT_HINGE]] = 0.0
-    return inertia, load, gravity, slope
-
-
-def _drive_messages(twin: Twin, log: Log, grid: Array) -> dict[str, Array]:
-    """What the drives were told at each sample; see `Course`."""
-    for d in twin.drives:
-        if d.signal == "dq":
-            raise BadInput(f"{d.name} of {twin.name} is commanded in velocity, which cannot be fitted so far")
-    # a hair after the sample, so that a command with the same time stamp counts as sent
-    sent = drive_commands(twin, log).at(grid + 1e-6 / log.rate("q"))
-    return {"command": sent.target, "velocity": sent.velocity, "torque": sent.torque, "kp": sent.kp, "kd": sent.kd}
+    return {"inertia": inertia, "load": load, "gravity": gravity, "slope": slope}

@@ -4,10 +4,10 @@ With play or a spring between motor and link it is two masses, and takes about t
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -61,20 +61,8 @@ ROTOR = 1e-3  # kg m2: where the model gives none, since nothing can part withou
 GAP = 0.25  # s: after a longer time without measurement the simulation starts anew
 
 
-class Series(NamedTuple):
-    """What one joint felt and was told at each sample; see `Course`. Shape of each: (samples,)."""
-
-    q: Array
-    dq: Array
-    command: Array
-    velocity: Array
-    torque: Array
-    kp: Array
-    kd: Array
-    inertia: Array
-    load: Array
-    gravity: Array
-    slope: Array
+Series = namedtuple("Series", "q dq target velocity torque kp kd inertia load gravity slope")
+"""What one joint felt and was told at each sample; see `Course` and `DriveCommands`. Shape of each: (samples,)."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +89,11 @@ class Data:
 
 def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float, blocks: int = 0) -> Data:
     """One joint's samples in several stretches of logs, which have so many blocks in all; as many as there are unless given."""
+
+    def column(name: str) -> Array:
+        parts = [getattr(c if hasattr(c, name) else c.sent, name) for c in courses]
+        return np.ascontiguousarray(np.concatenate([part[:, joint] for part in parts]))
+
     logs = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
     valid, block = (np.concatenate([getattr(c, name) for c in courses]) for name in ("valid", "block"))
     lost = np.flatnonzero(~valid)
@@ -110,11 +103,10 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
     if not servo:
         every = [max(2, round(FREE_WINDOW / c.period)) for c in courses]
         starts += [np.arange(a, b - 1, step) for step, (a, b) in zip(every, pairwise(logs), strict=True)]
-    columns = (np.concatenate([getattr(c, name)[:, joint] for c in courses]) for name in Series._fields)
     return Data(
         logs=logs,
         starts=np.unique(np.concatenate(starts)),
-        series=Series(*map(np.ascontiguousarray, columns)),
+        series=Series(*map(column, Series._fields)),
         valid=valid,
         block=block,
         blocks=blocks or int(block.max()) + 1,
@@ -180,7 +172,7 @@ def _run(p, s, sent, first, last, substeps, dt, fed, home, servo, out):  # type:
         link -= min(max(borne / (steep + 1e-9), -half), half)
         link -= borne / (stiffness + steep) if stiffness > 0.0 else 0.0
     out[first] = 0.0
-    sent, command, torques, speeds = sent[first:last], s.command[first:last], s.torque[first:last], s.velocity[first:last]
+    sent, command, torques, speeds = sent[first:last], s.target[first:last], s.torque[first:last], s.velocity[first:last]
     step = newest = 0
     for k in range(first, last - 1):
         on = s.kp[k] > 0.0
