@@ -82,7 +82,8 @@ class CommandPath:
             received_from_log(stream.sent, values, stream.window, late, first, out)
             return out
 
-        control = received(self._taken(stream.values, path)) - self._zero(path)[:, None]
+        control = received(self._taken(stream.values, path))
+        control -= self._zero(path)[:, None]
         for ahead, gain in zip(stream.ahead, stream.gains.swapaxes(0, 1), strict=True) if stream.ahead.size else ():
             control += gain[:, None] * received(ahead)
         return control
