@@ -237,10 +237,7 @@ def test_every_parameter_changes_what_the_robot_does_or_reports():
 
 def test_a_parameter_without_effect_would_be_found():
     @dataclass(frozen=True)
-    class Dead:
-        def install(self, spec, home):
-            pass
-
+    class Dead(Mechanism):
         def bind(self, model):
             return Bound([amount("dead.nothing", 0.0, 1.0, 0.1, "", -9.0, 9.0)], lambda fields, values: None)
 
