@@ -53,10 +53,7 @@ def course(
     entrant = enter(policy, robot, belief, preset, terrain, seed)
     with Console(stderr=True).status("running the course"):
         result = entrant.judge(draws, push, threads)
-    options.show(result, json)
-    if out := out or (None if json else Path("course.html")):
-        result.page(out)
-        options.tell(f"plotted into {out}")
+    options.show(result, json, out or (None if json else Path("course.html")))
     if clip:
         entrant.film(clip)
         options.tell(f"filmed into {clip}")

@@ -74,8 +74,6 @@ def excite(
         rng, work = np.random.default_rng(seed), identify.WORK * effort
         motion = identify.excite(twin, known, seconds, limits, rng, noise, work, tick)
     motion.write_motion(out)
-    if plot:
-        motion.page(plot)
-    options.show(motion, json)
+    options.show(motion, json, plot)
     if not json:
         options.tell(f"{motion.candidates} stretches of motion were tried; the best are in {out}")

@@ -87,14 +87,17 @@ def can_write(*files: Path | None) -> None:
             raise BadInput(f"{file}: there is no folder {file.parent}")
 
 
-def show(result: Result, json: bool) -> None:
-    """Print a result, as JSON or for a person."""
+def show(result: Result, json: bool, page: Path | None = None) -> None:
+    """Print a result, as JSON or for a person; and make its page where one is wanted."""
     from rich.console import Console
 
     if json:
         print(text.dumps(result.json()))
     else:
         Console(highlight=False).print(result)
+    if page:
+        result.page(page)
+        tell(f"plotted into {page}")
 
 
 def tell(sentence: str) -> None:

@@ -63,9 +63,6 @@ def replay(
     with Progress(console=console, transient=True, disable=len(paths) < 2 or not console.is_terminal) as progress:
         task = progress.add_task("replaying", total=len(paths))
         result = replay_logs(twin, (read(path, names) for path in paths), values, window, end, lambda: progress.advance(task))
-    options.show(result, json)
-    if out := out or (None if json else Path("replay.html")):
-        result.page(out)
-        options.tell(f"plotted into {out}")
+    options.show(result, json, out or (None if json else Path("replay.html")))
     if view:
         view_replay(twin, next(iter(result.replays.values())))

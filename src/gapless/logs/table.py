@@ -4,6 +4,7 @@ import csv
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -44,18 +45,15 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     cells_by_name = {name: array("d") for name in columns}
     size = path.stat().st_size
     line, seen = start_line, 0
-    while True:
-        rows = _quick(body, delimiter, int(starts[-1]), words)
+    for block in chain([body], pieces):
+        rows = _quick(block, delimiter, int(starts[-1]), words)
         if rows is None:
-            rows = _careful(path, body, delimiter, names, widths, columns, line)
+            rows = _careful(path, block, delimiter, names, widths, columns, line)
         for name, where in cells.items():
             cells_by_name[name].frombytes(np.ascontiguousarray(rows[:, where]).tobytes())
-        line, seen = line + body.count(b"\n"), seen + len(body)
+        line, seen = line + block.count(b"\n"), seen + len(block)
         held = sum(len(a) for a in cells_by_name.values()) * 8
         disk.require_memory(path, int(held * max(0.0, size / max(seen, 1) - 1)))
-        body = next(pieces, b"")
-        if not body:
-            break
     return {name: np.frombuffer(a).reshape(-1, cells[name].stop - cells[name].start) for name, a in cells_by_name.items()}
 
 
@@ -134,28 +132,24 @@ def _careful(
     path: Path, body: bytes, delimiter: str, header: list[str], widths: list[int], columns: Sequence[str], line: int
 ) -> np.ndarray:
     """The same cell by cell: empty cells are NaN, text in columns that nobody asked for is passed over."""
-    cells_by_name: list[list[float]] = []
+    rows: list[list[float]] = []
     reader = csv.reader(_lines(body), delimiter=delimiter)
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise BadInput(f"{path}: line {line + reader.line_num - 1}: {error}") from None
-        if row is None:
-            break
-        place = f"{path}: line {line + reader.line_num - 1}"
-        if not row or row[0].lstrip().startswith("#"):
-            continue
-        if len(row) != len(header):
-            raise BadInput(f"{place}: {len(row)} cells, but the header has {len(header)}")
-        cells: list[float] = []
-        for name, width, cell in zip(header, widths, row, strict=True):
-            parts = cell.strip(' "[]\r').split(",") if width > 1 else [cell.strip(' "\r')]
-            if name in columns and len(parts) != width:
-                raise BadInput(f"{place}, column {name!r}: {len(parts)} values, but the first line has {width}")
-            cells += [_number(p, place, name) for p in parts] if name in columns else [np.nan] * width
-        cells_by_name.append(cells)
-    return np.array(cells_by_name, float).reshape(len(cells_by_name), sum(widths))
+    try:
+        for row in reader:
+            place = f"{path}: line {line + reader.line_num - 1}"
+            if not row or row[0].lstrip().startswith("#"):
+                continue
+            if len(row) != len(header):
+                raise BadInput(f"{place}: {len(row)} cells, but the header has {len(header)}")
+            rows.append([])
+            for name, width, cell in zip(header, widths, row, strict=True):
+                parts = cell.strip(' "[]\r').split(",") if width > 1 else [cell.strip(' "\r')]
+                if name in columns and len(parts) != width:
+                    raise BadInput(f"{place}, column {name!r}: {len(parts)} values, but the first line has {width}")
+                rows[-1] += [_number(p, place, name) for p in parts] if name in columns else [np.nan] * width
+    except csv.Error as error:
+        raise BadInput(f"{path}: line {line + reader.line_num - 1}: {error}") from None
+    return np.array(rows, float).reshape(len(rows), sum(widths))
 
 
 def _number(cell: str, place: str, name: str) -> float:
