@@ -58,7 +58,7 @@ def test_bad_input_is_one_sentence_and_exit_2(belief, capsys):
         (["excite", "bench", "--kp", "-1"], "kp"),
         (["excite", "bench", "--out", "motion.txt"], ".csv"),
         (["excite", "bench", "--out", "nowhere/motion.csv"], "no folder"),
-        (["excite", "bench", "--belief", "none.json"], "cannot be read"),
+        (["excite", "bench", "--belief", "none.json"], "no such file"),
     ):
         capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
