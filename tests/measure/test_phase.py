@@ -54,4 +54,3 @@ def test_the_same_error_everywhere_is_one_and_none_is_none():
     found = phase_map([trace(np.full(N, 0.02))])["knee"]
     assert all(v == pytest.approx(1.0) for v in found.values())
     assert set(phase_map([trace(np.zeros(N))])["knee"].values()) == {None}
-    assert set(phase_map([trace(np.full(N, 0.02))], "given")["knee"].values()) == {None}

@@ -67,11 +67,6 @@ class Cause:
     """Those that are beyond their tolerances, by name."""
     advice: str
 
-    @property
-    def label(self) -> str:
-        """The name with its joints."""
-        return self.name + (f" ({', '.join(self.joints)})" if self.joints else "")
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -100,11 +95,6 @@ class Explanation:
     """Of the logs that were replayed [s]."""
     seconds_given: float
     """That the logs last [s]."""
-
-    @property
-    def explained(self) -> float:
-        """Share of the squared error above the noise that mechanisms and tolerances explain."""
-        return 1.0 - self.remainder.share
 
 
 def explain(

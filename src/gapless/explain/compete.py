@@ -114,13 +114,13 @@ def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[H
     return fits
 
 
-def refined(contest: Contest, fits: Sequence[Hypothesis], rounds: int = ROUNDS) -> tuple[Contest, list[Hypothesis]]:
+def refined(contest: Contest, fits: Sequence[Hypothesis]) -> tuple[Contest, list[Hypothesis]]:
     """The best fits carried on with slopes taken at the best of them."""
     contest, first = relinearised(contest, fits[0])
     fits = [first, *contest.replayed([(f.causes, f.x) for f in fits[1:]])]
     near = [f for f in fits if f.left < CLOSE * fits[0].left][:4]
     rest = [f for f in fits if f not in near]
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         before = near[0].left
         near = sorted(stepped(contest, near), key=contest.evidence)
         if near[0].left * DONE > before:

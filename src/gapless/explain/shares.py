@@ -19,10 +19,11 @@ QUANTILES = (5.0, 95.0)
 
 @dataclass(frozen=True)
 class Shares:
-    """Shapley values over the causes and the tolerances, as shares of the squared error above the sensors' noise."""
+    """Shapley values of the causes and, last, of the tolerances: everything else, moved within its tolerance.
 
-    players: tuple[str, ...]
-    """Causes, and last the tolerances: everything else, moved within its tolerance."""
+    Shares are of the squared error above the sensors' noise. Shape of each array: (causes + 1,).
+    """
+
     share: Array
     low: Array
     high: Array
@@ -57,7 +58,7 @@ def shares(contest: Contest, fit: Hypothesis, noise: Array, rng: np.random.Gener
     share, left = of(np.arange(len(used)))
     drawn = np.array([of(rng.integers(0, len(used), len(used)))[0] for _ in range(DRAWS)])
     low, high = np.percentile(drawn, QUANTILES, axis=0)
-    return Shares((*fit.causes, "tolerances"), share, np.minimum(low, share), np.maximum(high, share), left)
+    return Shares(share, np.minimum(low, share), np.maximum(high, share), left)
 
 
 def _squares(contest: Contest, fit: Hypothesis) -> Array:

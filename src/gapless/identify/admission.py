@@ -38,8 +38,6 @@ class Admitted:
 
     logs: list[Log]
     """Their usable parts."""
-    places: list[int]
-    """Which they are of those that were given."""
     refused: dict[int, str]
     """Why the others are not among them, by their number."""
     notes: list[str]
@@ -48,7 +46,7 @@ class Admitted:
 
 def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
     """Let in the logs that can be fitted to; if there is none, the error of the first."""
-    let_in: dict[int, Log] = {}
+    let_in: list[Log] = []
     refused: dict[int, BadInput | PhysicsError] = {}
     notes: list[str] = []
     files: dict[str, str] = {}
@@ -64,14 +62,14 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
         except (BadInput, PhysicsError) as error:
             refused[i] = error
             continue
-        let_in[i] = kept
+        let_in.append(kept)
         if log.provenance.sha256:
             files[log.provenance.sha256] = log.name
     if not let_in:
         first = next(iter(refused.values()), BadInput("there is no log to fit to"))
         raise first if len(refused) < 2 else type(first)(f"none of the {len(refused)} logs can be fitted to; {first}")
-    long_enough(list(let_in.values()))
-    return Admitted(list(let_in.values()), list(let_in), {i: str(error) for i, error in refused.items()}, notes)
+    long_enough(let_in)
+    return Admitted(let_in, {i: str(error) for i, error in refused.items()}, notes)
 
 
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:

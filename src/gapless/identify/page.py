@@ -184,11 +184,7 @@ def _parameters(fit: Fit) -> Section | None:
     for name, p in fit.parameters.items():
         remark = "at a bound: do not rely on it" if p.at_bound else "" if p.identified else "not determined by these logs"
         rows.append([name, remark, short(p.nominal), short(p.value), f"{short(p.low)} to {short(p.high)}", p.unit or "–"])
-    loose, stuck = (sum(of) for of in zip(*((not p.identified, p.at_bound) for p in fit.parameters.values()), strict=True))
-    text = (
-        f"{len(rows)} parameters were fitted; the logs do not determine {loose} of them, and {stuck} are at a bound. "
-        "Bars are 90 % intervals."
-    )
+    text = f"{len(rows)} parameters were fitted. {_open(fit)} Bars are 90 % intervals."
     head = ("parameter", "", "as given", "fitted", "90 % interval", "unit")
     legend = (("fitted", RED), ("not determined, or at a bound", ORANGE), ("as given", GREY))
     table = Table(head, rows, words=2, fold=f"All {len(rows)} parameters in numbers")

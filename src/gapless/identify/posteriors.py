@@ -268,8 +268,8 @@ def weighted(p: Problem, n: int, rng: np.random.Generator, tick: Tick = quiet) -
         # what all rounds say about the posterior, each as much as it has particles that count
         share = _effective(w) / (known + _effective(w))
         known += _effective(w)
-        here = _moments(x, w)
-        mean, spread = (1 - share) * mean + share * here[0], (1 - share) * spread + share * here[1]
+        new_mean, new_spread = _moments(x, w)
+        mean, spread = (1 - share) * mean + share * new_mean, (1 - share) * spread + share * new_spread
         # the Gaussian changes as the draws that were cut from it must; a covariance of few particles changes it less
         was, few = _moments(x), k / (k + known)
         change = _root((1 - few) * spread + few * was[1]) @ np.linalg.inv(_root(was[1]))
@@ -351,13 +351,12 @@ def _within(y: Array, log_density: Callable[[Array], Array], low: Array, high: A
 
 def _power(log_w: Array, wanted: float) -> float:
     """The largest power up to 1 of the weights that leaves as many effective particles as wanted."""
-    low, high = 0.0, 1.0
-    if _effective(_weights(log_w)) >= wanted:
-        return high
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _effective(_weights(middle * log_w)) >= wanted else (low, middle)
-    return low
+    from scipy.optimize import brentq
+
+    def lacking(power: float) -> float:
+        return wanted - _effective(_weights(power * log_w))
+
+    return float(brentq(lacking, 0.0, 1.0)) if lacking(1.0) > 0 else 1.0
 
 
 def _weights(log_w: Array) -> Array:

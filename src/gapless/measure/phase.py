@@ -14,14 +14,11 @@ EARLY, LATE = 0.3, 0.7  # of a log
 FEW = 20  # samples: fewer say nothing
 
 
-def phase_map(traces: Sequence[Trace], prediction: str = "twin") -> dict[str, dict[str, float | None]]:
-    """How much larger the mean squared error is in a phase than elsewhere, by joint and phase; None where there is none.
-
-    prediction: `twin` or `given`.
-    """
+def phase_map(traces: Sequence[Trace]) -> dict[str, dict[str, float | None]]:
+    """How much larger the twin's mean squared error is in a phase than elsewhere, by joint and phase; None where none is."""
     out: dict[str, dict[str, float | None]] = {}
     for j, joint in enumerate(traces[0].joints):
-        square = np.concatenate([t.error(prediction)[:, j] ** 2 for t in traces])
+        square = np.concatenate([t.error("twin")[:, j] ** 2 for t in traces])
         every = [phases(t, j) for t in traces]
         common = [p for p in every[0] if all(p in e for e in every)]
         out[joint] = {p: _ratio(square, np.concatenate([e[p] for e in every])) for p in common}
