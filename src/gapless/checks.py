@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 
 Numbers = float | tuple[float, ...]
 """One number for all columns, or one a column."""
@@ -52,9 +52,7 @@ def part_of(value: Any, what: str, kind: Any) -> Any:
     if isinstance(value, kind):
         return value
     table = mapping(value, what)
-    for name in table:
-        if name not in [f.name for f in fields(kind)]:
-            raise unknown(f"entry of {what}", str(name), [f.name for f in fields(kind)])
+    must_exist(f"entry of {what}", map(str, table), [f.name for f in fields(kind)])
     for f in fields(kind):
         if f.name not in table and f.default is MISSING and f.default_factory is MISSING:
             raise BadInput(f"{what}: {f.name} is missing")

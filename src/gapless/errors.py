@@ -1,7 +1,7 @@
 """What goes wrong by itself or by a user: physics that break, and bad input, with help for names that nearly exist."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class BadInput(ValueError):
@@ -10,6 +10,13 @@ class BadInput(ValueError):
 
 class PhysicsError(RuntimeError):
     """The physics of a model broke; the message says what, when, in which log, and what to change. The CLI exits with 1."""
+
+
+def must_exist(kind: str, names: Iterable[str], valid: Collection[str]) -> None:
+    """Raise for the first of some names that is not valid."""
+    for name in names:
+        if name not in valid:
+            raise unknown(kind, name, valid)
 
 
 def unknown(kind: str, name: str, valid: Iterable[str]) -> BadInput:

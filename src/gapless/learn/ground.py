@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 from gapless.twin import Bound, Mechanism, Twin
 
 KINDS = ("rough", "steps", "slopes")
@@ -130,8 +130,7 @@ class Ground(Mechanism):
 
 def on_terrain(twin: Twin, terrain: str, rng: np.random.Generator) -> Twin:
     """A robot on ground of a kind of `TERRAINS`; the same twin for flat ground."""
-    if terrain not in TERRAINS:
-        raise unknown("terrain", terrain, TERRAINS)
+    must_exist("terrain", [terrain], TERRAINS)
     if terrain == "flat":
         return twin
     if not twin.floating:

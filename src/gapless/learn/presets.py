@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 from gapless.twin import Belief, Box, Particles, Point, Twin, quantities
 
 NONE = 1e-6
@@ -19,8 +19,7 @@ def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 
     believed (each mechanism states its own, with the source); `models30` are 30 robots drawn once around the nominal one
     (Hwangbo et al. 2019): lot 0 is a training's, lot 1 those on which its checkpoints are compared, any other nobody has met.
     """
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
+    must_exist("preset", [preset], PRESETS)
     if belief is not None:
         twin.accepts(belief.space)
     if preset == "none":

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless import files as disk
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist, unknown
 from gapless.logs.log import AXES, UNITS, Log, Provenance, Signal, endless
 from gapless.logs.mapping import FACTORS, File, Mapping
 
@@ -32,9 +32,7 @@ def _signals(
     path: Path, file: File, raw: Table[str, np.ndarray], mapping: Mapping, place: str, first: int
 ) -> tuple[list[Signal], list[str]]:
     """Signals, and notes on what was converted, from the arrays of one file."""
-    for source in file.sources:
-        if source not in raw:
-            raise BadInput(f"{path}: {unknown('array', source, raw)}")
+    must_exist("array", file.sources, raw)
     factor = FACTORS["s"][file.time_unit]
     clocks: dict[str, np.ndarray] = {}
     for source in file.clocks:

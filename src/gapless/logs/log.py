@@ -8,7 +8,7 @@ import numpy as np
 
 from gapless.checks import put
 from gapless.delay import rows_in_force
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 
 UNITS = {
     "q": "rad",
@@ -56,8 +56,7 @@ class Signal:
     """When the computer sent or received each sample, in s. Shape: (n,)."""
 
     def __post_init__(self) -> None:
-        if self.name not in UNITS:
-            raise unknown("signal", self.name, UNITS)
+        must_exist("signal", [self.name], UNITS)
         columns = tuple(self.columns)
         time, values = _frozen(self.time), _frozen(self.values)
         values = values.reshape(len(time), 1) if values.ndim == 1 and values.shape == time.shape else values
@@ -91,8 +90,7 @@ class Signal:
 
     def column(self, name: str) -> np.ndarray:
         """The samples of one joint or axis. Shape: (n,)."""
-        if name not in self.columns:
-            raise unknown(f"column of signal {self.name}", name, self.columns)
+        must_exist(f"column of signal {self.name}", [name], self.columns)
         return self.values[:, self.columns.index(name)]
 
     def of(self, names: Iterable[str]) -> np.ndarray:
@@ -124,10 +122,7 @@ class Log:
         for name, signal in self.signals.items():
             if name != signal.name:
                 raise BadInput(f"signal {signal.name} is stored under the name {name}")
-            if name not in AXES:
-                for joint in signal.columns:
-                    if joint not in self.joints:
-                        raise unknown(f"joint of signal {name}", joint, self.joints)
+            must_exist(f"joint of signal {name}", signal.columns, AXES.get(name, self.joints))
 
     @classmethod
     def from_arrays(
@@ -208,9 +203,7 @@ class Log:
 
     def rename(self, names: Mapping[str, str]) -> "Log":
         """The same log with joints renamed, {old: new}; other joints keep their names."""
-        for old in names:
-            if old not in self.joints:
-                raise unknown("joint", old, self.joints)
+        must_exist("joint", names, self.joints)
 
         def new(columns: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(names.get(c, c) for c in columns)

@@ -12,7 +12,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.checks import Checked, checked, listed, mapping, number, numbers, part_of, text, texts
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 from gapless.logs.log import UNITS
 
 FACTORS = {
@@ -36,8 +36,8 @@ FACTORS = {
 
 
 def _time_unit(value: Any, what: str) -> str:
-    if value not in ("", *FACTORS["s"]):
-        raise BadInput(f"{what}: {unknown('unit', str(value), FACTORS['s'])}")
+    with disk.within(what):
+        must_exist("unit", [str(value)] if value != "" else [], FACTORS["s"])
     return str(value)
 
 
@@ -139,8 +139,7 @@ def load(source: str | Path) -> Mapping:
     path = Path(source)
     if path.suffix != ".toml":
         names = built_in()
-        if str(source) not in names:
-            raise unknown("mapping", str(source), names)
+        must_exist("mapping", [str(source)], names)
         path = names[str(source)]
     with disk.within(path):
         with disk.refusing("not TOML", tomllib.TOMLDecodeError, RecursionError):
@@ -177,15 +176,12 @@ def _column(source: str, entry: Any) -> Column:
 def _conversion(where: str, signal: str, entry: Any) -> Conversion:
     """A conversion of a signal; `range` turns 0..1 into low..high."""
     with disk.within(where):
-        if signal not in UNITS:
-            raise unknown("signal", signal, UNITS)
+        must_exist("signal", [signal], UNITS)
         table = dict(mapping(entry, where))
         if "range" in table:
             if len(listed(table["range"], "range")) != 2:
                 raise BadInput("range must be [low, high]")
             low, high = numbers(table.pop("range"), "range")
             table |= {"scale": high - low, "offset": low}
-        conversion: Conversion = part_of(table, where, Conversion)
-        if conversion.unit and conversion.unit not in FACTORS[UNITS[signal]]:
-            raise unknown("unit", conversion.unit, FACTORS[UNITS[signal]])
-    return conversion
+        must_exist("unit", [str(table.get("unit") or UNITS[signal])], FACTORS[UNITS[signal]])
+        return part_of(table, where, Conversion)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless import files as disk
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 
 MAX_LINE = 1 << 20
 """Bytes; a longer line is no log."""
@@ -27,9 +27,8 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     pieces = _whole_lines(path)
     piece = next(pieces, b"")
     names, delimiter, body = _header(path, piece)
-    for name in columns:
-        if name not in names:
-            raise BadInput(f"{path}: line 1: {unknown('column', name, names)}")
+    with disk.within(f"{path}: line 1"):
+        must_exist("column", columns, names)
     start_line = 1 + piece[: len(piece) - len(body)].count(b"\n")
     body = body or next(pieces, b"")
     first = next((row for row in csv.reader(_lines(body), delimiter=delimiter) if row), None)

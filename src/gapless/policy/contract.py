@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.arrays import Ints
 from gapless.checks import Checked, bounds, checked, mapping, names, one_of, part_of
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 from gapless.files import refusing
 from gapless.policy.parts import Action, Conventions, Joints, Observation, Recurrent, RobotIdentity, Source, Term, Timing
 
@@ -44,14 +44,10 @@ class Contract(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for joint in self.action.joints:
-            if joint not in self.joints.names:
-                raise unknown("joint in action.joints", joint, self.joints.names)
-        for command in self.action.reference.commands if self.action.reference else ():
-            if command not in self.commands:
-                raise unknown("command in action.reference", command, self.commands)
-        wakes = self.action.reference is not None and self.action.reference.wake is not None
-        if wakes and not any(t.kind == "velocity" for t in self.observation.terms):
+        reference = self.action.reference
+        must_exist("joint in action.joints", self.action.joints, self.joints.names)
+        must_exist("command in action.reference", reference.commands if reference else (), self.commands)
+        if reference and reference.wake is not None and not any(t.kind == "velocity" for t in self.observation.terms):
             raise BadInput("action.reference.wake: the gait wakes by a velocity that is no term of the observation")
         for term in self.observation.terms:
             self._check(term)
@@ -64,12 +60,8 @@ class Contract(Checked):
                 "or tag it estimated if a filter on the robot provides it"
             )
         known = {"last_action": self.action.joints}.get(term.kind, self.joints.names)
-        for joint in term.joints:
-            if joint not in known:
-                raise unknown(f"joint in {what}", joint, known)
-        for command in term.commands:
-            if command not in self.commands:
-                raise unknown(f"command in {what}", command, self.commands)
+        must_exist(f"joint in {what}", term.joints, known)
+        must_exist(f"command in {what}", term.commands, self.commands)
         if term.kind == "command" and not term.commands and term.dim != len(self.commands):
             raise BadInput(f"{what}: {term.dim} columns, but the contract names {len(self.commands)} commands")
         if term.kind in OF_JOINTS and not term.joints and term.dim != len(known):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gapless.errors import BadInput, unknown
+from gapless.errors import BadInput, must_exist
 from gapless.learn.task import Task
 from gapless.learn.tasks.drive import drive_of
 from gapless.learn.tasks.reach import reach_of
@@ -23,8 +23,7 @@ TASKS: dict[str, Callable[[Twin, int], Task]] = {
 
 def task_of(name: str, twin: Twin, history: int = 1, residual: bool = False) -> Task:
     """A task for a robot; bad input where the robot cannot do it. With `residual` the policy adds to an open-loop gait."""
-    if name not in TASKS:
-        raise unknown("task", name, TASKS)
+    must_exist("task", [name], TASKS)
     if residual:
         if name != "velocity":
             raise BadInput(f"{name} has no gait that a residual could be added to; only velocity has")
