@@ -22,7 +22,7 @@ def contest_of(data: Windows, noise: Array, rng: np.random.Generator, arenas: di
             free.setdefault(p.name, p)
     columns = len(noise)
     contest = Contest({"": data, **arenas}, Space(tuple(free.values())), noise, np.zeros((0, len(free))))
-    everything = np.ones((len(free), columns), dtype=bool) if data.twin.floating else contest.coupled
+    everything = np.ones((len(free), columns), dtype=bool) if data.twin.floating else contest.affects(local=False)
     contest = linearised(contest, contest.nominal, everything)
     low, high = contest.box
     drawn = rng.uniform(low, high, (TWINS[columns == 1], len(free)))

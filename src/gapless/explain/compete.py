@@ -49,7 +49,7 @@ def absorbed(contest: Contest, nominal: Hypothesis, enough: float) -> tuple[Cont
 def relinearised(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
     contest, fit = settled(contest, fit)
-    return linearised(contest, fit, contest.coupled), fit
+    return linearised(contest, fit, contest.affects(local=False)), fit
 
 
 def settled(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
@@ -72,7 +72,7 @@ def linearised(contest: Contest, fit: Hypothesis, affects: Bools) -> Contest:
     in_twin = contest.replayed([((), fit.x)])[0] if arena else fit
     slopes[:, common] = contest.slopes_of([in_twin], [common], affects)[0]
     if added:
-        slopes[:, added] = contest.slopes_of([fit], [added], contest.local)[0]
+        slopes[:, added] = contest.slopes_of([fit], [added], contest.affects(local=True))[0]
     return replace(contest, slopes=slopes)
 
 
@@ -156,7 +156,7 @@ def screened(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[
 
 def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:
     """One step of every fit: slopes of its causes where it is, then the best of a few steps."""
-    every = contest.slopes_of(fits, [contest.numbers(f.causes) for f in fits], contest.local)
+    every = contest.slopes_of(fits, [contest.numbers(f.causes) for f in fits], contest.affects(local=True))
     tried: list[tuple[tuple[str, ...], Array]] = []
     for f, slopes in zip(fits, every, strict=True):
         far, near = (step(contest, f, slopes, radius) for radius in RADII)

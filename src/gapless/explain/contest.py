@@ -138,7 +138,7 @@ class Contest:
     def slopes_of(self, fits: Sequence[Hypothesis], which: Sequence[Sequence[int]], affects: Bools) -> list[Array]:
         """One-sided differences about several fits, each by some of the variables. Shape of each: (samples x columns, which).
 
-        affects: which columns each variable moves, at least mostly (see `local`): variables that meet in no column share a
+        affects: which columns each variable moves, at least mostly (see `affects`): variables that meet in no column share a
         replay.
         """
         plans = []
@@ -159,18 +159,11 @@ class Contest:
             out.append(np.asarray((change.reshape(len(rows), -1) / step[:, None]).T))
         return out
 
-    @cached_property
-    def local(self) -> Bools:
-        """The columns that a variable moves most: its own joint's, those of its limb for links, all for what has no place."""
-        return self._affects(local=True)
+    def affects(self, local: bool) -> Bools:
+        """The columns that each variable can move: those of its limb where the base is held, all for what has no place.
 
-    @cached_property
-    def coupled(self) -> Bools:
-        """The columns that a variable can move: those of its limb where the base is held."""
-        return self._affects(local=False)
-
-    def _affects(self, local: bool) -> Bools:
-        """Shape: (variables, columns)."""
+        local: only those that it moves most: its own joint's, those of its limb for links. Shape: (variables, columns).
+        """
         twin = self.arenas[""].twin
         limb, joints = limbs(twin), np.array(twin.joints)
         out = np.ones((len(self.space), len(self.floor)), dtype=bool)

@@ -5,14 +5,13 @@ print(diagnosis)
 diagnosis.save("gap")
 """
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gapless.errors import BadInput
+from gapless import checks
 from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
@@ -67,8 +66,5 @@ def diagnose(
 def read_losses(path: str | os.PathLike[str]) -> dict[str, float]:
     """What each mechanism costs a task: a JSON table of mechanism to loss."""
     table = read_json(Path(path), 2**20)
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in table.values()):
-        raise BadInput(
-            f'{path}: a table of losses has one number for each mechanism, such as {{"latency": 0.3, "friction": 0.1}}'
-        )
-    return {name: float(loss) for name, loss in table.items()}
+    what = f"{path}: a table of losses has one number for each mechanism"
+    return {name: checks.number(loss, f"{what}; {name}") for name, loss in table.items()}

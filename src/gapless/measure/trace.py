@@ -9,7 +9,6 @@ from gapless.arrays import Array, Ints
 from gapless.logs import Log
 from gapless.measure.baselines import best_delays, delayed
 from gapless.measure.window import Windows
-from gapless.worlds import Replayer
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def traces(
                 given=given[mine],
                 twin=twin[mine],
                 heldout=(twin if heldout is None else heldout)[mine],
-                dq=_velocity(r, joints, times),
+                dq=np.column_stack([np.interp(times, r.velocity.time, r.velocity.column(j)) for j in joints]),
                 load=effort if load is None else load[mine],
                 shock=_shock(r.log, times) if data.twin.floating else none[:, 0],
                 window=window[mine],
@@ -98,11 +97,6 @@ def traces(
             )
         )
     return out
-
-
-def _velocity(r: Replayer, joints: Sequence[str], times: Array) -> Array:
-    """As windows start with: logged, or estimated from positions where that lags. Shape: (samples, joints)."""
-    return np.column_stack([np.interp(times, r.velocity.time, r.velocity.column(j)) for j in joints])
 
 
 def _shock(log: Log, times: Array) -> Array:

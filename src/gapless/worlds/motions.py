@@ -110,7 +110,7 @@ def _reach(twin: Twin, most: float) -> tuple[Array, Array]:
     return centre, reach
 
 
-def _multisine(t: Array, joints: int, rng: np.random.Generator) -> Array:
+def multisine(t: Array, joints: int, rng: np.random.Generator) -> Array:
     """Ten sines from 0.2 to 5 Hz of falling size with random phases; their sum rarely leaves +-1."""
     tones = np.geomspace(0.2, 5.0, 10)
     size = tones**-0.5
@@ -160,7 +160,7 @@ def _stand(t: Array, joints: int, rng: np.random.Generator) -> Array:
 def _rich(t: Array, joints: int, rng: np.random.Generator) -> Array:
     """A quarter each of multisine, chirp, slow triangle and large square wave."""
     parts = np.array_split(np.arange(len(t)), 4)
-    kinds: tuple[Callable[[Array, int, np.random.Generator], Array], ...] = (_multisine, _chirp, _triangle, _square)
+    kinds: tuple[Callable[[Array, int, np.random.Generator], Array], ...] = (multisine, _chirp, _triangle, _square)
     return np.concatenate([kind(t[: len(p)], joints, rng) for kind, p in zip(kinds, parts, strict=True)])
 
 

@@ -17,9 +17,9 @@ from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
 from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
 from gapless.identify.excitation.limits import Limits, home_pose
-from gapless.identify.excitation.result import Excitation
+from gapless.identify.excitation.result import MOTIONS, Excitation
 from gapless.twin import Belief, Twin
-from gapless.worlds import common_signal, plan_motion as plan
+from gapless.worlds import common_signal, multisine, plan_motion as plan
 
 SHORTEST = 2.0  # s
 LEAST = 0.02  # rad: range of a joint in which there is room to move
@@ -144,7 +144,10 @@ def excite(
     periods = round(seconds / twin.control_dt)
     chirp = plan("chirp", twin, seconds, rng)
     stand = plan("stand", twin, seconds, rng)
-    base, swing = np.stack([stand, stand]), np.stack([chirp - stand, _multisine(periods, twin, rng)])
+    time: Array = np.arange(periods, dtype=np.float64) * twin.control_dt
+    sines = multisine(time, len(twin.joints), rng)
+    eased = np.minimum(1.0, time / 0.5)[:, None] * sines / np.abs(sines).max(axis=0)
+    base, swing = np.stack([stand, stand]), np.stack([chirp - stand, eased])
     size = judge.fill(base, swing, np.full((2, len(twin.joints)), 0.3), (1, 1, 1 + DRAWS, 1 + DRAWS))
     usual = judge.safe(np.stack([judge.clear(m) for m in base + size[:, None] * swing]))
     parts = max(1, round(seconds / STRETCH))
@@ -152,9 +155,11 @@ def excite(
     rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
     designed = judge.safe(np.concatenate([*judge.safe(best), rest])[None])
     motions = np.concatenate([usual, designed])
-    names = ("chirp", "multisine", "designed")
     after, left = _expected(judge, motions)
     winner = int(left.argmin())
+    warnings = _unchecked(judge, bounds)
+    if winner < 2:
+        warnings.append(f"nothing was found that tells more than the {MOTIONS[winner]}")
     motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
     peaks = judge.run(motions[-1][None], what.robots).peaks
     peaks = Limits(peaks.low.min(axis=0), *(top.max(axis=0) for top in (peaks.high, peaks.speed, peaks.torque)))
@@ -163,12 +168,12 @@ def excite(
         what,
         bounds,
         motions[-1],
-        dict(zip(names, motions[:-1], strict=False)),
-        dict(zip(names, after, strict=True)),
-        dict(zip(names, left.tolist(), strict=True)),
+        dict(zip(MOTIONS, motions[:-1], strict=False)),
+        dict(zip(MOTIONS, after, strict=True)),
+        dict(zip(MOTIONS, left.tolist(), strict=True)),
         peaks,
         tried,
-        (*_unchecked(judge, bounds), *([] if winner == 2 else [f"nothing was found that tells more than the {names[winner]}"])),
+        tuple(warnings),
     )
 
 
@@ -206,14 +211,6 @@ def _unchecked(judge: Judge, bounds: Limits) -> list[str]:
     out = [f"the links of {judge.twin.name} have no shapes: collisions were not checked"] if judge.guard.blind else []
     free = [j for j, torque in zip(judge.twin.joints, bounds.torque, strict=True) if np.isinf(torque)]
     return out + ([f"no torque limit is stated for {', '.join(free[:6])}: torque was not checked"] if free else [])
-
-
-def _multisine(periods: int, twin: Twin, rng: np.random.Generator) -> Array:
-    """Ten sines from 0.2 to 5 Hz of falling size with random phases, as in the motion "rich". Shape: (periods, joints)."""
-    t, tones = np.arange(periods) * twin.control_dt, np.geomspace(0.2, 5.0, 10)
-    phase = rng.uniform(0, 2 * np.pi, (len(twin.joints), len(tones)))
-    wave = (np.sin(2 * np.pi * t[:, None, None] * tones + phase) * tones**-0.5).sum(axis=-1)
-    return np.asarray(np.minimum(1.0, t / 0.5)[:, None] * wave / np.abs(wave).max(axis=0))
 
 
 def _search(

@@ -13,11 +13,11 @@ from gapless.arrays import Array
 from gapless.files import atomic
 from gapless.identify.excitation.information import Uncertain
 from gapless.identify.excitation.limits import Limits
+from gapless.identify.result import NINETY
 from gapless.plain import plain
 from gapless.report import GREY, RED, Plot, Result, Section, Table, Verdict, in_terminal, line, notes
 from gapless.twin import Twin
 
-NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
 MOTIONS = ("chirp", "multisine", "designed")
 
 
