@@ -11,7 +11,7 @@ from gapless.errors import BadInput
 from gapless.logs import Log, Signal
 from gapless.robots import geom_points, imu_of
 from gapless.twin import Twin
-from gapless.worlds.sense import from_imu
+from gapless.worlds.sense import Mounting
 
 SPAN, ORDER = 0.06, 2
 """Length [s] and polynomial order of the zero-phase filter that estimates velocity."""
@@ -92,9 +92,10 @@ def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, pat
     if "quat" not in log:
         raise BadInput(f"{log.name}: {twin.name} has a floating base, so its orientation must be logged (signal quat)")
     place, dof = imu.qpos, imu.dof
-    qpos[:, place + 3 : place + 7] = from_imu("quat", log.at("quat", times), path, imu)
+    mounting = Mounting.of(path, imu)
+    qpos[:, place + 3 : place + 7] = mounting.undo("quat", log.at("quat", times))
     if "gyro" in log:
-        qvel[:, dof + 3 : dof + 6] = from_imu("gyro", log.at("gyro", times), path, imu)
+        qvel[:, dof + 3 : dof + 6] = mounting.undo("gyro", log.at("gyro", times))
     model, data = twin.model, mujoco.MjData(twin.model)
     # worlds that differ in their parameters mostly start from the same measurement
     rows = np.column_stack([times, qpos, qvel])

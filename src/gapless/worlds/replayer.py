@@ -25,7 +25,7 @@ from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.drive_commands import drive_commands
 from gapless.worlds.initial_state import base_state, joint_columns, trusted_velocity
 from gapless.worlds.rollout import Failure, Sampler
-from gapless.worlds.sense import columns_of, to_imu
+from gapless.worlds.sense import Mounting, columns_of
 from gapless.worlds.worlds import Worlds
 
 MOST_CHANGES = 2000  # of gains in a log: each stops the stepping loop
@@ -289,7 +289,7 @@ class Replayer:
         imu = imu_of(self.twin.model)
         if imu is not None:
             for signal in {"quat", "gyro"} & set(out):
-                out[signal] = to_imu(signal, out[signal], worlds.path, imu)
+                out[signal] = Mounting.of(worlds.path, imu).read(signal, out[signal])
             if "quat" in out:
                 out["quat"] /= np.linalg.norm(out["quat"], axis=-1, keepdims=True)
         for values in out.values():

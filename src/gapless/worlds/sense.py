@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -18,38 +19,46 @@ SIGNALS = ("q", "dq", "tau", "quat", "gyro", "acc")
 IMU_FIELDS = tuple(f"path.{f}" for f in ("imu_roll", "imu_pitch", "slope_roll", "slope_pitch", "bias_gyro"))
 
 
-def seat_of(path: Mapping[str, Array], imu: IMU) -> Array:
-    """Orientation of IMUs in their bases, as modelled and as mounted. Shape: (n, 4)."""
-    return np.asarray(rotations.multiply(imu.quat, rotations.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"])))
+@dataclass(frozen=True)
+class Mounting:
+    """How the IMUs of n worlds are mounted and how their ground lies, as rotations (n, 4), and what their gyros add (n, 3)."""
 
+    tilt: Array
+    """Of the IMU against its site."""
+    seat: Array
+    """Of the IMU in its base."""
+    ground: Array
+    bias: Array
 
-def ground_of(path: Mapping[str, Array]) -> Array:
-    """Orientation of the ground. Shape: (n, 4)."""
-    return rotations.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+    @classmethod
+    def of(cls, path: Mapping[str, Array], imu: IMU) -> "Mounting":
+        """As the path of n worlds says."""
+        tilt = rotations.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"])
+        ground = rotations.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
+        return cls(tilt, np.asarray(rotations.multiply(imu.quat, tilt)), ground, path["path.bias_gyro"])
 
+    def read(self, signal: str, true: Array, ids: Ints | slice = slice(None)) -> Array:
+        """What IMUs without noise read: `quat` against gravity, `gyro` and `acc` in their own frames.
 
-def to_imu(signal: str, true: Array, path: Mapping[str, Array], imu: IMU) -> Array:
-    """What an IMU without noise reads: `quat` against gravity, `gyro` and `acc` in its own frame. Shapes: (n, ..., 4 or 3).
+        true: orientations of bases, their turn rates in their own frames, or accelerations in the frames of the IMUs' sites, in
+        worlds `ids`. Shapes: (k, ..., 4 or 3).
+        """
 
-    `true` is the base's orientation, its turn rate in its own frame, or the acceleration in the frame of the IMU's site; `path`
-    has the fields of n worlds.
-    """
-    shape = (len(true), *(1,) * (true.ndim - 2))
-    if signal == "acc":  # the engine's sensor is in the frame of the site already
-        mount = rotations.roll_pitch(path["path.imu_roll"], path["path.imu_pitch"]).reshape(*shape, 4)
-        return np.asarray(rotations.rotate_back(mount, true))
-    seat = seat_of(path, imu).reshape(*shape, 4)
-    if signal == "gyro":
-        return np.asarray(rotations.rotate_back(seat, true) + path["path.bias_gyro"].reshape(*shape, 3))
-    return np.asarray(rotations.multiply(rotations.multiply(ground_of(path).reshape(*shape, 4), true), seat))
+        def like(values: Array) -> Array:
+            return values[ids].reshape(len(true), *(1,) * (true.ndim - 2), -1)
 
+        if signal == "acc":  # the engine's sensor is in the frame of the site already
+            return np.asarray(rotations.rotate_back(like(self.tilt), true))
+        if signal == "gyro":
+            return np.asarray(rotations.rotate_back(like(self.seat), true) + like(self.bias))
+        return np.asarray(rotations.multiply(rotations.multiply(like(self.ground), true), like(self.seat)))
 
-def from_imu(signal: str, read: Array, path: Mapping[str, Array], imu: IMU) -> Array:
-    """The inverse of `to_imu`: the base's orientation, or its turn rate in its own frame. Shape: (n, 4 or 3)."""
-    back = seat_of(path, imu) * [1, -1, -1, -1]
-    if signal == "gyro":
-        return np.asarray(rotations.rotate_back(back, read - path["path.bias_gyro"]))
-    return np.asarray(rotations.multiply(rotations.multiply(ground_of(path) * [1, -1, -1, -1], read), back))
+    def undo(self, signal: str, read: Array) -> Array:
+        """The orientation of bases, or their turn rates in their own frames, from readings. Shape: (n, 4 or 3)."""
+        back = self.seat * [1, -1, -1, -1]
+        if signal == "gyro":
+            return np.asarray(rotations.rotate_back(back, read - self.bias))
+        return np.asarray(rotations.multiply(rotations.multiply(self.ground * [1, -1, -1, -1], read), back))
 
 
 def age_of(path: Mapping[str, Array]) -> Array:
@@ -95,7 +104,7 @@ class Sense:
         self._noisy = "sensors.noise_q" in high
         self._late = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
         """Age of readings in steps."""
-        self._seat, self._ground = np.zeros((n, 4)), np.zeros((n, 4))
+        self._mounting = Mounting(np.zeros((n, 4)), np.zeros((n, 4)), np.zeros((n, 4)), np.zeros((n, 3)))
         self._drift = np.zeros((n, 3))
         self._drawn = {s: np.zeros((n, 3 if s == "quat" else len(c))) for s, (_, c) in self._columns.items()}
         self.readings: dict[str, Array] = {s: np.zeros((n, len(c))) for s, (_, c) in self._columns.items()}
@@ -131,8 +140,9 @@ class Sense:
         for signal, steps in self._late.items():
             steps[ids] = in_steps(late if signal in ("q", "dq", "tau") else bus, self._timestep)
         if self.imu is not None:
-            of = {name: path[name][ids] for name in IMU_FIELDS}
-            self._seat[ids], self._ground[ids] = seat_of(of, self.imu), ground_of(of)
+            mounted = Mounting.of({name: path[name][ids] for name in IMU_FIELDS}, self.imu)
+            for mine, values in zip(vars(self._mounting).values(), vars(mounted).values(), strict=True):
+                mine[ids] = values
 
     def past(self, field: str, columns: Ints, age: Array) -> Array:
         """A recorded field of every world as it was some time ago [s], exact between steps. age and result: (n, columns)."""
@@ -147,23 +157,20 @@ class Sense:
         self._drift[ids] = 0.0
         still = {"qpos": qpos, "qvel": qvel, "qfrc_actuator": np.zeros_like(qvel)}
         if "acc" in self._columns:
-            still["sensordata"] = self._at_rest(qpos, {k: v[ids] for k, v in path.items()})
+            still["sensordata"] = self._at_rest(qpos, ids)
         for field, ring in self._ring.items():
             ring[:, ids] = still[field][:, None]
         for signal, (field, columns) in self._columns.items():
             self.readings[signal] = self.readings[signal].copy()  # what was given out is not changed
             self.readings[signal][ids] = self._distort(signal, still[field][:, columns], path, ids)
 
-    def _at_rest(self, qpos: Array, path: Mapping[str, Array]) -> Array:
+    def _at_rest(self, qpos: Array, ids: Ints) -> Array:
         """Accelerometer readings of a robot that does not accelerate."""
         assert self.imu is not None
         field, columns = self._columns["acc"]
         out = np.zeros((len(qpos), self._ring[field].shape[-1]))
-        base = qpos[:, self.imu.qpos + 3 : self.imu.qpos + 7]
-        ground = rotations.roll_pitch(path["path.slope_roll"], path["path.slope_pitch"])
-        out[:, columns] = rotations.rotate_back(
-            rotations.multiply(rotations.multiply(ground, base), self.imu.quat), -self._gravity
-        )
+        base = rotations.multiply(self._mounting.ground[ids], qpos[:, self.imu.qpos + 3 : self.imu.qpos + 7])
+        out[:, columns] = rotations.rotate_back(rotations.multiply(base, self.imu.quat), -self._gravity)
         return out
 
     def _distort(self, signal: str, true: Array, path: Mapping[str, Array], ids: slice | Ints) -> Array:
@@ -180,13 +187,12 @@ class Sense:
             return np.asarray(rounded(true + of("noise_dq") * noise, of("quantum_dq")))
         if signal == "tau":
             return true + of("noise_tau") * noise
-        assert self.imu is not None
+        read = self._mounting.read(signal, true, ids)
         if signal == "gyro":
-            return rotations.rotate_back(self._seat[ids], true) + of("bias_gyro") + self._drift[ids] + of("noise_gyro") * noise
+            return read + self._drift[ids] + of("noise_gyro") * noise
         if signal == "acc":
-            return to_imu(signal, true, {k: path[k][ids] for k in IMU_FIELDS}, self.imu) + of("noise_acc") * noise
-        seen = rotations.multiply(rotations.multiply(self._ground[ids], true), self._seat[ids])
+            return read + of("noise_acc") * noise
         half = of("noise_tilt") * noise / 2
         shake = np.concatenate([np.sqrt(np.maximum(1 - (half**2).sum(axis=1, keepdims=True), 0)), half], axis=1)
-        quat = rotations.multiply(seen, shake)
+        quat = rotations.multiply(read, shake)
         return np.asarray(quat / np.linalg.norm(quat, axis=1, keepdims=True))

@@ -245,17 +245,13 @@ def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     always = ("robot", "seed", "in_air", "tolerance")
     keys = [*always, *(key for key in ("motion_capture", "timestep") if getattr(spec, key))]
-    lines = [f"{key} = {_toml(getattr(spec, key))}" for key in keys]
+    lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
-        lines += ["", f"[{table}]"] + [f"{_toml(k)} = {_toml(v)}" for k, v in getattr(spec, table).items()]
+        lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]
     lines += ["", "[add]"] + [
-        f"{k} = {{ {', '.join(f'{a} = {_toml(b)}' for a, b in v.items())} }}" for k, v in spec.add.items()
+        f"{k} = {{ {', '.join(f'{a} = {json.dumps(b)}' for a, b in v.items())} }}" for k, v in spec.add.items()
     ]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value) if isinstance(value, str | bool) else repr(value)
 
 
 def _changed(name: str, nominal: float, change: float | str) -> float:
