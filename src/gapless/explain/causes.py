@@ -266,6 +266,6 @@ def _cause(contest: Contest, fit: Hypothesis, k: int, shared: Shares, groups: Ma
     every, wrong = (dict.fromkeys(contest.owners[i] for i in numbers) for numbers in (contest.causes[name], beyond))
     joints = tuple(wrong) if len(wrong) <= 0.7 * len(every) else ()
     parameters = {(p := space.parameters[i]).name: Number(float(values[i]), p.nominal, p.unit) for i in beyond}
-    share, least, most = (float(of[k]) for of in (shared.share, shared.low, shared.high))
+    share, least, most = (float(each[k]) for each in (shared.share, shared.low, shared.high))
     words = advice.sentence(name, joints, {n: (p.value, p.nominal, p.unit) for n, p in parameters.items()})
     return Cause(name, joints, share, least, most, groups.get(name, ()), parameters, words)

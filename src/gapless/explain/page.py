@@ -167,12 +167,12 @@ def _remainder(diagnosis: Diagnosis) -> Section | None:
     rest, table = diagnosis.explanation.remainder, None
     text = [f"{percent(rest.share)} of the squared error is left when every cause has its best value.", *rest.where]
     if diagnosis.phases:
-        phases = list(dict.fromkeys(p for by in diagnosis.phases.values() for p in by))
-        most = max([v for by in diagnosis.phases.values() for v in by.values() if v is not None] + [1e-9])
+        phases = list(dict.fromkeys(phase for ratios in diagnosis.phases.values() for phase in ratios))
+        most = max([r for ratios in diagnosis.phases.values() for r in ratios.values() if r is not None] + [1e-9])
         rows: list[list[str | Cell]] = []
-        for joint, by in diagnosis.phases.items():
-            cells = [by.get(p) for p in phases]
-            rows.append([joint, *(Cell("–", 0.0) if v is None else Cell(f"{v:.2g}", max(v, 0.0) / most) for v in cells)])
+        for joint, ratios in diagnosis.phases.items():
+            cells = [ratios.get(phase) for phase in phases]
+            rows.append([joint, *(Cell("–", 0.0) if r is None else Cell(f"{r:.2g}", r / most) for r in cells)])
         table = Table(("joint", *phases), rows)
         text.append(
             "In the table: mean squared error in a phase over that elsewhere, with the causes put in; 1 is as everywhere."

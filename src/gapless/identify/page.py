@@ -108,9 +108,9 @@ def _degrees(angle: float) -> str:
     return short(math.degrees(angle))
 
 
-def _off(trace: Trace, of: str, joint: int) -> Array:
+def _off(trace: Trace, prediction: str, joint: int) -> Array:
     """A prediction of one joint minus what was measured [deg]. Shape: (samples,)."""
-    return np.degrees(trace.error(of)[:, joint])
+    return np.degrees(trace.error(prediction)[:, joint])
 
 
 def _baselines(fit: Fit) -> Section:
@@ -127,7 +127,7 @@ def _baselines(fit: Fit) -> Section:
 
 def _errors(fit: Fit) -> Section:
     parts = {"held out": fit.heldout, "all logs": fit.train}
-    rows = [[name, *map(_degrees, asdict(of).values())] for name, of in parts.items()]
+    rows = [[name, *map(_degrees, asdict(scores).values())] for name, scores in parts.items()]
     return Section("Error in the full model", "Mean over joints [deg].", Table(("[deg]", *BASELINES.values()), rows))
 
 
@@ -145,14 +145,15 @@ def _by_joint(traces: Sequence[Trace]) -> Iterator[Section]:
     joints = traces[0].joints
     rows = []
     for j, joint in enumerate(joints):
-        errors = [rms(np.concatenate([_off(t, of, j) for t in traces])) for of in PREDICTIONS]
+        errors = [rms(np.concatenate([_off(t, field, j) for t in traces])) for field in PREDICTIONS]
         better = errors[2] / errors[3] if errors[3] > 0 else math.nan
         rows.append([joint, *map(short, errors), f"{better:.1f}" if known(better) else "–"])
     text = "Held-out error [deg], and the ratio of as given to fitted."
     yield Section("By joint", text, Table(("joint", *BASELINES.values(), "ratio"), rows))
     if len(traces) < 2:
         return
-    before, after = (np.array([[rms(_off(t, of, j)) for j in range(len(joints))] for t in traces]) for of in PREDICTIONS[2:])
+    places = range(len(joints))
+    before, after = (np.array([[rms(_off(t, field, j)) for j in places] for t in traces]) for field in PREDICTIONS[2:])
     tints = np.nan_to_num(after / np.nanmax(after, initial=1e-9))
     cells: list[list[str | Cell]] = []
     for name, *row in zip(names_of(traces), before, after, tints, strict=True):
@@ -178,8 +179,8 @@ def _parameters(fit: Fit) -> Section | None:
         return None
     groups: dict[str, dict[str, Estimate]] = {}
     for name, p in fit.parameters.items():
-        quantity, _, of = name.partition("/")
-        groups.setdefault(quantity, {})[of] = p
+        quantity, _, owner = name.partition("/")
+        groups.setdefault(quantity, {})[owner] = p
     rows = []
     for name, p in fit.parameters.items():
         remark = "at a bound: do not rely on it" if p.at_bound else "" if p.identified else "not determined by these logs"
@@ -213,7 +214,7 @@ def _intervals(quantity: str, members: dict[str, Estimate]) -> Plot:
         "xaxis": {"range": [low - pad, high + pad], "title": literal(estimates[0].unit)},
         "yaxis": {
             "tickvals": rows,
-            "ticktext": ["all" if of == "*" else literal(of) for of in members],
+            "ticktext": ["all" if owner == "*" else literal(owner) for owner in members],
             "range": [len(members) - 0.5, -0.5],
             "nticks": len(members),
         },

@@ -114,17 +114,13 @@ def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Un
         belief = Point(space, space.nominal)
     twin.accepts(belief.space)
     space = belief.space
+    centre, covariance = space.to_scaled(belief.mean()), np.eye(len(space))
     if isinstance(belief, Gaussian):
-        centre, covariance = np.asarray(belief.centre, float), np.asarray(belief.covariance, float)
+        covariance = np.asarray(belief.covariance, float)
     elif isinstance(belief, Box):
-        ends = space.to_scaled(belief.low), space.to_scaled(belief.high)
-        centre, covariance = (ends[0] + ends[1]) / 2, np.diag((ends[1] - ends[0]) ** 2 / 12)
+        covariance = np.diag((space.to_scaled(belief.high) - space.to_scaled(belief.low)) ** 2 / 12)
     elif isinstance(belief, Particles):
-        scaled = space.to_scaled(belief.values)
-        centre = belief.weights @ scaled
-        covariance = (scaled - centre).T @ ((scaled - centre) * belief.weights[:, None])
-    else:
-        centre, covariance = space.to_scaled(belief.values), np.eye(len(space))
+        covariance = np.atleast_2d(np.cov(space.to_scaled(belief.values).T, bias=True, aweights=belief.weights))
     if np.sqrt(np.diag(covariance)).max(initial=0.0) < 1e-9:
         raise BadInput("the belief leaves nothing uncertain, so no motion can tell more")
     size, axes = np.linalg.eigh(covariance)
