@@ -6,7 +6,7 @@ compared.
 """
 
 from gapless.measure.admission import STILL, admit, admit_log, long_enough, moving, one_robot, travel
-from gapless.measure.baselines import best_delays, commanded as is_commanded, delayed as delayed_command
+from gapless.measure.baselines import best_delays, delayed_command, is_commanded
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, usual
 from gapless.measure.overlay import names_of, overlays, rms

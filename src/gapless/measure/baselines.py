@@ -15,25 +15,26 @@ def best_delays(logs: Sequence[Log], joints: tuple[str, ...]) -> dict[str, Array
     """By signal, the delay with which its command predicts each joint best over all logs [s]. Shape of each: (joints,)."""
     out = {}
     for signal in ("q", "dq", "tau"):
-        if not all(signal in log and commanded(log, signal, joints) for log in logs):
+        if not all(signal in log and is_commanded(log, signal, joints) for log in logs):
             continue
         every = max(1, sum(len(log[signal].time) for log in logs) // MOST_SAMPLES)
         cost = np.zeros((len(DELAYS), len(joints)))
         for log in logs:
             times = log[signal].time[::every]
-            measured = log[signal].values[::every, [log[signal].columns.index(j) for j in joints]]
+            measured = log[signal].of(joints)[::every]
             for k, delay in enumerate(DELAYS):
-                cost[k] += np.nansum((delayed(log, signal, joints, times, np.full(len(joints), delay)) - measured) ** 2, axis=0)
+                predicted = delayed_command(log, signal, joints, times, np.full(len(joints), delay))
+                cost[k] += np.nansum((predicted - measured) ** 2, axis=0)
         out[signal] = DELAYS[cost.argmin(axis=0)]
     return out
 
 
-def commanded(log: Log, signal: str, columns: Sequence[str]) -> bool:
+def is_commanded(log: Log, signal: str, columns: Sequence[str]) -> bool:
     """Whether a signal of all these columns was commanded."""
     return f"{signal}_cmd" in log and set(columns) <= set(log[f"{signal}_cmd"].columns)
 
 
-def delayed(log: Log, signal: str, columns: Sequence[str], times: Array, delays: Array) -> Array:
+def delayed_command(log: Log, signal: str, columns: Sequence[str], times: Array, delays: Array) -> Array:
     """The command in force at each time, as late as each column's delay [s]. Shape: (times, columns)."""
     out = np.empty((len(times), len(columns)))
     for delay in np.unique(delays):

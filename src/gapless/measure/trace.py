@@ -7,7 +7,7 @@ import numpy as np
 
 from gapless.arrays import Array, Ints
 from gapless.logs import Log
-from gapless.measure.baselines import best_delays, delayed
+from gapless.measure.baselines import best_delays, delayed_command
 from gapless.measure.window import Windows
 
 
@@ -74,7 +74,7 @@ def traces(
         mine = data.log == i
         times = r.log["q"].time[0] + data.clock[mine]
         none = np.full((len(times), len(joints)), np.nan)
-        shown = none if late is None else delayed(r.log, "q", joints, times, late)
+        shown = none if late is None else delayed_command(r.log, "q", joints, times, late)
         torque = _column(r.log, "tau", joints, times)
         effort = (data.command - measured)[mine] if torque is None else torque
         out.append(
