@@ -138,12 +138,7 @@ class Gap(Result):
         return "rad" if "rad" in self.errors["q"].units else "m"
 
 
-def measure(
-    twin: Twin,
-    logs: Sequence[Log],
-    values: ArrayLike | None = None,
-    end: float | None = None,
-) -> Gap:
+def measure(twin: Twin, logs: Sequence[Log], values: ArrayLike | None = None, end: float | None = None) -> Gap:
     """Replay every log free-running and in windows, and compare.
 
     Args:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.learn import course
+from gapless.learn.environment import Environment
 from gapless.learn.task import Task
 from gapless.robots import studio, write_apng
 from gapless.twin import Belief, Twin
@@ -19,25 +20,18 @@ SHADOW, SAMPLES = 1024, 0
 SECONDS = 12.0
 
 
-def film_course(
-    path: Path,
-    twin: Twin,
-    task: Task,
-    act: course.Act,
-    belief: Belief | None,
-    rng: np.random.Generator,
-) -> None:
+def film_course(path: Path, twin: Twin, task: Task, act: course.Act, belief: Belief | None, rng: np.random.Generator) -> None:
     """Film a policy on the course, kicks and all; bad input where OpenGL does not start.
 
     One run after the other, each from its start and on a robot of its own: every command alone at its largest, then none.
     The arguments are those of `course.run`.
     """
     seen: list[Array] = []
-    result = course.run(
-        twin, task, act, belief, rng, 1, seconds=SECONDS, threads=1,
-        watch=lambda environment: seen.append(environment.worlds.qpos.copy()),
-    )  # fmt: skip
-    asked = result.command
+
+    def watch(environment: Environment) -> None:
+        seen.append(environment.worlds.qpos.copy())
+
+    asked = course.run(twin, task, act, belief, rng, 1, seconds=SECONDS, threads=1, watch=watch).command
     alone = np.vstack([np.diag(asked.max(axis=0)), np.zeros(asked.shape[1])])
     runs = dict.fromkeys(int(np.abs(asked - wanted).sum(axis=1).argmin()) for wanted in alone)
     every = max(1, round(1 / RATE / twin.control_dt))

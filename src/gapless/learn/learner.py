@@ -112,10 +112,10 @@ class Learner:
                 self.alg.process_env_step(observation, reward, done, extras)
             collected = time.perf_counter()
             self.alg.compute_returns(observation)
-        kept = copy.deepcopy(self.alg.actor.state_dict()) if self._frozen_until > self.iteration else None
+        frozen = copy.deepcopy(self.alg.actor.state_dict()) if self._frozen_until > self.iteration else None
         losses = self.alg.update()
-        if kept is not None:
-            self.alg.actor.load_state_dict(kept)
+        if frozen is not None:
+            self.alg.actor.load_state_dict(frozen)
         self._limit_rate()
         finished = time.perf_counter()
         std = self.alg.get_policy().output_std.mean().item()

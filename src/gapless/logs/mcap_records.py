@@ -219,8 +219,8 @@ def _string(data: bytes, offset: int) -> tuple[str, int]:
 
 def _map(data: bytes, offset: int) -> dict[str, str]:
     (length,) = struct.unpack_from("<I", data, offset)
-    offset, end, by_channel = offset + 4, offset + 4 + length, {}
+    offset, end, entries = offset + 4, offset + 4 + length, {}
     while offset < end:
         key, offset = _string(data, offset)
-        by_channel[key], offset = _string(data, offset)
-    return by_channel
+        entries[key], offset = _string(data, offset)
+    return entries
