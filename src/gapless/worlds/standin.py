@@ -33,7 +33,7 @@ from gapless.checks import Checked, checked
 from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason, text
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
-from gapless.twin import MECHANISMS, Point, Twin, mechanism_from, within_tolerance
+from gapless.twin import MECHANISMS, Point, Space, Twin, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
 from gapless.worlds.worlds import Worlds
 
@@ -83,21 +83,7 @@ class StandIn:
 
     def __init__(self, spec: Spec):
         twin = build(spec)
-        rng = np.random.default_rng([spec.seed, 0x57A4D])
-        space = twin.space
-        drawn = within_tolerance(space).sample(1, rng)[0]
-        values = space.clip(space.nominal + spec.tolerance * (drawn - space.nominal))
-        for pattern, change in spec.change.items():
-            for name in space.match(pattern):
-                i = space.names.index(name)
-                values[i] = _changed(name, float(space.nominal[i]), change)
-        for quantity, value in spec.sensors.items():
-            sensed = [n for n in space.names if n in (f"sensors.{quantity}{axis}" for axis in ("", "_x", "_y", "_z"))]
-            if not sensed:
-                raise unknown("sensor quantity", quantity, [n[8:] for n in space.names if n.startswith("sensors.")])
-            for name in sensed:
-                values[space.names.index(name)] = checks.number(value, f"sensors.{quantity}")
-        space.check(values)
+        values = _parameters(spec, twin.space)
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
         if spec.motion_capture and not floating:
@@ -105,7 +91,9 @@ class StandIn:
                 f"`motion_capture` needs a free base, and that of {twin.name} is {'held' if spec.in_air else 'fixed'}"
             )
         self._spec, self._twin, self._values = spec, twin, values
-        self._worlds = Worlds(twin, 1, Point(space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1)
+        self._worlds = Worlds(
+            twin, 1, Point(twin.space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1
+        )
         self._stopped = False
         self._ticks = 0  # periods of this episode
         self.seconds = 0.0
@@ -171,6 +159,24 @@ class StandIn:
         space = self._twin.space
         hidden = {n for pattern in self._spec.change for n in space.match(pattern)}
         return {n: v for n, v in self.reveal().items() if n in hidden}
+
+
+def _parameters(spec: Spec, space: Space) -> Array:
+    """What a stand-in's parameters are: as its file says, else drawn within tolerance. Shape: (parameters,)."""
+    drawn = within_tolerance(space).sample(1, np.random.default_rng([spec.seed, 0x57A4D]))[0]
+    values = space.clip(space.nominal + spec.tolerance * (drawn - space.nominal))
+    for pattern, change in spec.change.items():
+        for name in space.match(pattern):
+            i = space.names.index(name)
+            values[i] = _changed(name, float(space.nominal[i]), change)
+    for quantity, value in spec.sensors.items():
+        sensed = [n for n in space.names if n in (f"sensors.{quantity}{axis}" for axis in ("", "_x", "_y", "_z"))]
+        if not sensed:
+            raise unknown("sensor quantity", quantity, [n[8:] for n in space.names if n.startswith("sensors.")])
+        for name in sensed:
+            values[space.names.index(name)] = checks.number(value, f"sensors.{quantity}")
+    space.check(values)
+    return values
 
 
 def build(spec: Spec) -> Twin:

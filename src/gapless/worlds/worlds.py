@@ -203,7 +203,10 @@ class Worlds:
         return self.readings
 
     def redraw(self, ids: ArrayLike | None = None) -> None:
-        """Draw new parameters from the belief; each world draws from a stream of its own."""
+        """Draw new parameters from the belief: the only place where worlds do. Each draws from a random stream of its own.
+
+        What the belief is, a training's preset says (`learn.presets`); a stand-in is one world of a point.
+        """
         ids = self._ids(ids)
         if isinstance(self.belief, Point):
             self.write(self.belief.values, ids)
