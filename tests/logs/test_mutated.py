@@ -56,7 +56,7 @@ SMALL = 256 << 10
 
 
 def peak_of(action: Callable[[], object]) -> int:
-    """Bytes that Python, numpy and pyarrow held at most during an action. torch makes room for the bytes of its file only."""
+    """Bytes that Python, numpy and pyarrow held at most during an action."""
     import pyarrow as pa
 
     usual = pa.default_memory_pool()
@@ -199,8 +199,6 @@ def test_bombs_stay_within_bounds(tmp_path: Path) -> None:
     """A refused bomb costs its own size and a constant; nothing near what it claims (48 MB to petabytes)."""
     whole = [path for path, _ in samples.write_all(tmp_path).values()]
     made = bombs(tmp_path / "bombs")
-    if any(name.endswith(".pt") for name in made):
-        pytest.importorskip("torch", reason="PACE files need torch")
     for path, grown, said in peaks(list(made.values()), whole):
         assert path.name in said, said
         assert grown < 4 * path.stat().st_size + (32 << 20), (path.name, grown, said)

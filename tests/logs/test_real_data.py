@@ -1,4 +1,4 @@
-"""All five folders of real logs load, and are what their README says."""
+"""All folders of real logs load, and are what their README says."""
 
 import json
 from pathlib import Path
@@ -44,8 +44,6 @@ def test_so101_jaw_lies_in_the_models_range(data: Path) -> None:
 
 @pytest.mark.parametrize("name", ["traj_0.pt", "go2_inair.npz"])
 def test_go2_in_air(data: Path, name: str) -> None:
-    if name.endswith(".pt"):
-        pytest.importorskip("torch", reason="PACE files need torch")
     log = read(data / "go2_inair" / name, "go2_inair")
     assert log["q"].values.shape == (3758, 12)
     assert log.rate("q") == pytest.approx(200, rel=1e-3)
@@ -57,7 +55,6 @@ def test_go2_in_air(data: Path, name: str) -> None:
 
 
 def test_both_go2_files_are_the_same_log(data: Path) -> None:
-    pytest.importorskip("torch", reason="PACE files need torch")
     one, two = (read(data / "go2_inair" / n, "go2_inair") for n in ("traj_0.pt", "go2_inair.npz"))
     for name in ("q", "q_cmd"):
         assert np.array_equal(one[name].values, two[name].values)
@@ -97,3 +94,26 @@ def test_simple_pendulum_is_one_log_of_two_files(data: Path, name: str, rate: fl
     assert np.array_equal(same["q"].values, log["q"].values)
     if name == "pd_chatter":
         assert log["tau"].values.min() < -17 and log["tau"].values.max() > 17
+
+
+def test_z1_has_gains_by_joint_and_no_feed_forward(data: Path) -> None:
+    log = read(data / "z1" / "traj_0.pt", "z1")
+    assert log.joints == (*(f"joint{i}" for i in range(1, 7)), "jointGripper")
+    assert log["q"].values.shape == (4700, 7) and log.duration == pytest.approx(23.5)
+    kp, kd = ([log.meta[gain][joint] for joint in log.joints] for gain in ("kp", "kd"))
+    assert kp == [80.0, 120.0, 120.0, 80.0, 80.0, 80.0, 80.0] and kd == [2.5] * 7
+    own = kp * (log["q_cmd"].values - log["q"].values) - np.multiply(kd, log["dq"].values)
+    same = np.isclose(log["tau_cmd"].values, own, atol=1e-4)
+    assert same[1:].all(), "its torque is what the gains give, so nothing is fed forward"
+    assert "tau_ff" not in log
+    error = np.degrees(log["q"].values - log["q_cmd"].values)[:, :6]
+    assert np.sqrt((error[log["q"].time // 2 % 2 == 0] ** 2).mean()) == pytest.approx(5.2, rel=0.01), "even blocks, arm joints"
+
+
+def test_acromonk_names_its_joints_as_the_model_does(data: Path) -> None:
+    logs = [read(p, "acromonk") for p in find(data / "acromonk" / "logs")]
+    assert len(logs) == 6
+    for log in logs:
+        assert log["q"].columns == ("virtual_joint_hook_1", "joint_1") and log["tau_cmd"].columns == ("joint_1",)
+        assert 2.4 < log.duration < 4.01 and 65 < log.rate("q") < 200
+        assert np.isfinite(log["q"].values).all() and np.abs(log["tau_cmd"].values).max() < 5.0

@@ -1,16 +1,15 @@
-"""PACE .pt files: a dict of tensors (time, dof_pos, des_dof_pos), read as weights only, never unpickled freely."""
+"""PACE .pt files: a dict of tensors or numpy arrays (time, dof_pos, des_dof_pos, gains), read without unpickling anything."""
 
-import pickletools
+from dataclasses import replace
 from pathlib import Path
-from zipfile import ZipFile
 
 import numpy as np
 
-from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs.assemble import log_of
 from gapless.logs.log import Log
 from gapless.logs.mapping import Column, File, Mapping
+from gapless.logs.torch_records import arrays
 
 COLUMNS = {
     "dof_pos": "q",
@@ -19,10 +18,12 @@ COLUMNS = {
     "des_dof_vel": "dq_cmd",
     "dof_tau": "tau",
     "des_dof_tau": "tau_cmd",
+    "dof_torque": "tau",
+    "des_dof_torque": "tau_cmd",
 }
-ALLOWED = {"collections OrderedDict", "torch._utils _rebuild_tensor_v2"}
-ALLOWED |= {f"torch {kind}Storage" for kind in ("Float", "Double", "Half", "Int", "Long", "Short", "Byte", "Char", "Bool")}
-"""What the description of a dict of tensors needs. torch allows more, some of which can be made to fill the memory."""
+"""Signals by the names of arrays; a mapping that names the file's time states others."""
+GAINS = ("kp", "kd")
+"""Arrays of gains: one for each joint, or for each joint and sample."""
 
 
 def can_read(path: Path) -> bool:
@@ -30,46 +31,24 @@ def can_read(path: Path) -> bool:
 
 
 def read(path: Path, mapping: Mapping) -> Log:
-    tensors = _tensors(path)
-    if "time" not in tensors or "dof_pos" not in tensors:
-        raise BadInput(f"{path}: a PACE log holds time and dof_pos, this one {', '.join(tensors) or 'nothing'}")
-    columns = tuple(Column(key, signal) for key, signal in COLUMNS.items() if key in tensors)
-    file = File("time", columns, time_unit=mapping.time_unit or "s")
+    found = arrays(path)
+    file = next((f for f in mapping.files if f.time in found), None)
+    if file is None:
+        if "time" not in found or "dof_pos" not in found:
+            raise BadInput(f"{path}: a PACE log holds time and dof_pos, this one {', '.join(found)[:400] or 'nothing'}")
+        columns = {signal: Column(key, signal) for key, signal in COLUMNS.items() if key in found}
+        columns |= {name: Column(name, name) for name in GAINS if name in found and len(found[name]) == len(found["time"])}
+        file = File("time", tuple(columns.values()), time_unit=mapping.time_unit or "s")
     notes = [] if mapping.joint_names else ["joints: the file has no names; numbered in its order"]
-    return log_of(path, "pace", [(path, file, tensors)], mapping, notes)
+    log = log_of(path, "pace", [(path, file, found)], mapping, notes)
+    fixed = [name for name in GAINS if name in found and len(found[name]) != len(found[file.time])]
+    constant = {name: _by_joint(path, name, found[name], log.joints) for name in fixed}
+    return replace(log, meta=constant | dict(log.meta))
 
 
-def _tensors(path: Path) -> dict[str, np.ndarray]:
-    with disk.check_zip(path) as archive:
-        if any(m.compress_type != 0 for m in archive.infolist()):
-            raise BadInput(f"{path}: this file is compressed, so it was not saved by torch")
-        _check_names(path, archive)
-    with disk.refusing(f"{path}: reading PACE files needs torch: pip install 'gapless[learn]'", ImportError):
-        import torch
-    with disk.refusing(f"{path}: torch cannot load it", Exception):  # it raises what its parts raise
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(content, dict):
-        raise BadInput(f"{path}: holds a {type(content).__name__}, not a dict of tensors")
-    arrays = {}
-    for key, tensor in content.items():
-        if not isinstance(tensor, torch.Tensor) or not isinstance(key, str):
-            continue
-        if tensor.numel() > tensor.untyped_storage().nbytes() or tensor.ndim > 2 or tensor.is_complex():
-            raise BadInput(f"{path}: tensor {key!r} of shape {tuple(tensor.shape)} does not fit its storage")
-        arrays[key] = tensor.detach().to(torch.float64).contiguous().numpy()
-    return arrays
-
-
-def _check_names(path: Path, archive: ZipFile) -> None:
-    """Refuse a description that names anything but tensors and their storage; nothing is executed here."""
-    names = [m for m in archive.infolist() if m.filename.endswith("data.pkl")]
-    if len(names) != 1 or names[0].file_size > 1 << 20:
-        raise BadInput(f"{path}: not a file that torch saved (no data.pkl of usual size)")
-    strings: list[str] = []
-    with disk.refusing(f"{path}: data.pkl is damaged", Exception):  # pickletools raises whatever the damage leads to
-        for code, argument, _ in pickletools.genops(archive.read(names[0])):
-            if isinstance(argument, str):
-                strings.append(argument)
-            name = argument if code.name == "GLOBAL" else " ".join(strings[-2:]) if code.name == "STACK_GLOBAL" else None
-            if name is not None and name not in ALLOWED:
-                raise BadInput(f"{path}: data.pkl refers to {name!r}, which no log needs")
+def _by_joint(path: Path, name: str, values: np.ndarray, joints: tuple[str, ...]) -> float | dict[str, float]:
+    """A constant gain: one number for all joints, or one for each in the order of the file."""
+    if values.size not in (1, len(joints)) or not np.isfinite(values).all():
+        raise BadInput(f"{path}: {name!r} must be a finite number, or one for each of {len(joints)} joints")
+    one, *more = (float(v) for v in values.ravel())
+    return dict(zip(joints, (one, *more), strict=True)) if more else one
