@@ -1,5 +1,7 @@
 """The stand-in: a robot with secrets that behaves like a robot, and a file that says what they are."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,11 @@ backlash = { joints = "*_calf", width = 0.02 }
 [sensors]
 noise_q = 0.001
 """
+
+
+def shown_lifted(spec: Spec) -> list[str]:
+    """The changes that can show while the base is held."""
+    return [pattern for pattern in spec.change if not pattern.startswith(("contact.", "inertia.payload"))]
 
 
 def spec_file(tmp_path, text: str):
@@ -97,7 +104,7 @@ def test_a_command_it_cannot_take_is_refused(command):
 def test_a_drawn_stand_in_survives_its_file_and_runs(difficulty, seed, tmp_path):
     spec = draw("quadruped", difficulty, seed, in_air=True)
     assert load(spec_file(tmp_path, dump(spec))) == spec
-    assert len(spec.change) == {"easy": 1, "normal": 3, "hard": 5}[difficulty]
+    assert len(shown_lifted(spec)) == {"easy": 1, "normal": 3, "hard": 5}[difficulty]
     robot = StandIn(spec)
     record(robot, plan("rich", build(spec), 0.5, np.random.default_rng(0)))
 
@@ -172,7 +179,43 @@ def test_every_drawn_stand_in_can_be_built(robot, difficulty):
 def test_drawing_needs_no_luck(monkeypatch):
     monkeypatch.setattr("gapless.worlds.standin.REDRAWS", 1)
     for seed in range(6):
-        assert len(draw("biped", "hard", seed).change) == 5
+        assert len(shown_lifted(draw("biped", "hard", seed))) == 5
+
+
+@pytest.mark.parametrize("robot", ["quadruped", "biped"])
+@pytest.mark.parametrize("difficulty", ["normal", "hard"])
+def test_a_lifted_stand_in_is_the_same_robot(robot, difficulty, tmp_path):
+    for seed in range(4):
+        standing = draw(robot, difficulty, seed)
+        assert draw(robot, difficulty, seed, in_air=True) == dataclasses.replace(standing, in_air=True)
+        file = load(spec_file(tmp_path, dump(standing)))
+        on_feet, lifted = (StandIn(dataclasses.replace(file, in_air=air)) for air in (False, True))
+        truth = on_feet.reveal()
+        assert lifted.reveal() == {name: truth[name] for name in lifted.reveal()}
+        assert {name.partition("/")[0] for name in lifted.named()} >= {name.partition("/")[0] for name in shown_lifted(file)}
+
+
+def test_what_only_a_standing_robot_has_may_be_named_in_the_file_of_a_lifted_one(tmp_path):
+    change = '[change]\n"contact.slope_roll" = 0.05\n"inertia.payload" = 2.0\n"gains.kp/*" = "x0.8"'
+    text = f'robot = "quadruped"\nin_air = true\n{change}'
+    robot = StandIn(load(spec_file(tmp_path, text)))
+    assert {name.partition("/")[0] for name in robot.named()} == {"gains.kp", "inertia.payload"}
+    with pytest.raises(BadInput, match="unknown parameter 'contact.slop_roll'"):
+        load(spec_file(tmp_path, text.replace("slope", "slop")))
+
+
+def test_a_payload_on_the_base_does_not_show_while_it_is_lifted():
+    commands = plan("steps", Twin.load("quadruped", in_air=True), 0.5, np.random.default_rng(0))
+    with_load, without = (
+        record(StandIn(Spec("quadruped", in_air=True, change={"inertia.payload": kg})), commands)["q"].values
+        for kg in (3.0, 0.0)
+    )
+    np.testing.assert_array_equal(with_load, without)
+
+
+def test_a_robot_with_a_fixed_base_cannot_be_lifted():
+    with pytest.raises(BadInput, match="only a robot with a floating base can be hung up"):
+        draw("arm", "easy", 0, in_air=True)
 
 
 def test_motion_capture_makes_the_replay_of_a_free_robot_exact(tmp_path):

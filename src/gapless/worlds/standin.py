@@ -39,6 +39,7 @@ from gapless.worlds.worlds import Worlds
 
 MAX_FILE = 2**20  # bytes
 REDRAWS = 20
+ON_FEET = ("contact.", "inertia.payload")  # what a robot shows only while it stands: its floor, and what its base carries
 SHORTEST = 1e-5  # s: a time step below takes a minute for a second of robot time
 
 
@@ -83,14 +84,16 @@ class StandIn:
 
     def __init__(self, spec: Spec):
         twin = build(spec)
-        values = _parameters(spec, twin.space)
+        standing = build(dataclasses.replace(spec, in_air=False)).space if spec.in_air else twin.space
+        secrets = dict(zip(standing.names, _parameters(spec, standing).tolist(), strict=True))
+        values = np.array([secrets[name] for name in twin.space.names])  # lifted or not, it is the same robot
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
         if spec.motion_capture and not floating:
             raise BadInput(
                 f"`motion_capture` needs a free base, and that of {twin.name} is {'held' if spec.in_air else 'fixed'}"
             )
-        self._spec, self._twin, self._values = spec, twin, values
+        self._spec, self._twin, self._values, self._standing = spec, twin, values, standing
         self._worlds = Worlds(
             twin, 1, Point(twin.space, values), np.random.default_rng([spec.seed, 1]), signals=signals, threads=1
         )
@@ -156,13 +159,15 @@ class StandIn:
 
     def named(self) -> dict[str, float]:
         """The parameters that its file changes on purpose: the truth that a search is scored on."""
-        space = self._twin.space
-        hidden = {n for pattern in self._spec.change for n in space.match(pattern)}
+        hidden = {n for pattern in self._spec.change for n in self._standing.match(pattern)}
         return {n: v for n, v in self.reveal().items() if n in hidden}
 
 
 def _parameters(spec: Spec, space: Space) -> Array:
-    """What a stand-in's parameters are: as its file says, else drawn within tolerance. Shape: (parameters,)."""
+    """What the parameters of a stand-in that is not lifted are: as its file says, else drawn within tolerance.
+
+    Shape: (parameters,).
+    """
     drawn = within_tolerance(space).sample(1, np.random.default_rng([spec.seed, 0x57A4D]))[0]
     values = space.clip(space.nominal + spec.tolerance * (drawn - space.nominal))
     for pattern, change in spec.change.items():
@@ -201,50 +206,59 @@ def common_signal(twin: Twin) -> str:
 
 
 def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
-    """A stand-in with random secrets: easy has one change, normal three, hard five and a mechanism the default twin lacks."""
+    """A stand-in with random secrets: easy has one change, normal three, hard five and a mechanism the default twin lacks.
+
+    A seed gives the same secrets in the air and on the floor, so all these changes are ones that show in both. Some robots with
+    a free base also carry something or stand on another floor; a lifted one keeps that change, but does not show it.
+    """
     changes = {"easy": 1, "normal": 3, "hard": 5}
     if difficulty not in changes:
         raise unknown("difficulty", difficulty, changes)
     Spec(robot, seed)  # refuses a seed that is none
     rng = np.random.default_rng([seed, 0xD1FF])
-    twin = Twin.load(robot, in_air=in_air)
+    twin = Twin.load(robot)
     common_signal(twin)
     for _ in range(REDRAWS):
-        spec = Spec(robot, seed, in_air, **_secrets(twin, changes[difficulty], difficulty == "hard", in_air, rng))
+        spec = Spec(robot, seed, **_secrets(twin, changes[difficulty], difficulty == "hard", rng))
         try:
             StandIn(spec)
         except BadInput:
             continue
+        spec = dataclasses.replace(spec, in_air=in_air)
+        build(spec)  # refuses to lift a robot whose base is fixed
         return spec
     raise BadInput(f"{robot}: none of {REDRAWS} draws gave a robot that can be built")
 
 
-def _secrets(twin: Twin, changes: int, mechanism: bool, in_air: bool, rng: np.random.Generator) -> dict[str, Any]:
+def _secrets(twin: Twin, changes: int, mechanism: bool, rng: np.random.Generator) -> dict[str, Any]:
     """Random changes of parameters, a mechanism if wanted, and sensors, as `Spec` takes them."""
     kinds = sorted(
         {p.quantity for p in twin.space.parameters if not p.name.startswith(("sensors.", "contact.s", "offset.imu"))}
     )
-    if in_air:
-        kinds = [k for k in kinds if not k.startswith("contact.")]
-    change: dict[str, float | str] = {}
-    for quantity in rng.choice(kinds, size=changes, replace=False):
-        pattern = quantity if quantity in twin.space.names else f"{quantity}/*"
-        group = [p for p in twin.space.parameters if p.name in twin.space.match(pattern)]
-        p = group[0]
-        step = rng.uniform(1.0, 2.0) * rng.choice([-1, 1]) * p.scale
-        if p.log:
-            change[str(pattern)] = f"x{np.exp(step):.4g}"
-            continue
-        up, down = min(o.high - o.nominal for o in group), min(o.nominal - o.low for o in group)
-        if down < -step:
-            step = -step  # no negative friction
-        change[str(pattern)] = f"{min(step, 0.9 * up):+.4g}"  # every member stays within its bounds
+    hidden = [k for k in kinds if k.startswith(ON_FEET)] if imu_of(twin.model) is not None else []
+    shown = [k for k in kinds if k not in hidden]
+    change = dict(_change(twin, quantity, rng) for quantity in rng.choice(shown, size=changes, replace=False))
     add: dict[str, dict[str, Any]] = {}
     if mechanism:
         joint = str(rng.choice(twin.joints))
         add = {"backlash": {"joints": joint, "width": round(float(rng.uniform(0.01, 0.04)), 4)}}
+    if rng.random() < changes * len(hidden) / len(kinds):  # as often as if they had been among the others
+        change |= dict([_change(twin, rng.choice(hidden), rng)])
     sensors = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
     return {"change": change, "add": add, "sensors": sensors}
+
+
+def _change(twin: Twin, quantity: str, rng: np.random.Generator) -> tuple[str, str]:
+    """A random change of a quantity of all joints or links by one to two sizes of a real mismatch, as a file states it."""
+    pattern = str(quantity if quantity in twin.space.names else f"{quantity}/*")
+    group = [p for p in twin.space.parameters if p.name in twin.space.match(pattern)]
+    step = rng.uniform(1.0, 2.0) * rng.choice([-1, 1]) * group[0].scale
+    if group[0].log:
+        return pattern, f"x{np.exp(step):.4g}"
+    up, down = min(p.high - p.nominal for p in group), min(p.nominal - p.low for p in group)
+    if down < -step:
+        step = -step  # no negative friction
+    return pattern, f"{min(step, 0.9 * up):+.4g}"  # every member stays within its bounds
 
 
 def dump(spec: Spec) -> str:

@@ -66,7 +66,8 @@ class Inertia(Mechanism):
     """Pattern of the links whose inertia tensor is uncertain too: `tensor_xx` ... are logarithms of stretch along the
     link's axes (0.1 is 10 % longer), `tensor_xy` ... are shears; all 0 in the model."""
     payload: str | None = None
-    """The body that carries the payload, at its origin; the floating base, or else the last driven link."""
+    """The body that carries the payload, at its origin; the floating base, or a held trunk with several limbs (there it has no
+    effect), or else the last driven link."""
 
     def bind(self, model: mujoco.MjModel) -> Bound:
         names = [model.body(b).name for b in range(model.nbody)]
@@ -120,6 +121,11 @@ def _carrier(model: mujoco.MjModel, payload: str | None, names: list[str]) -> in
     if base is not None:
         return int(model.jnt_bodyid[base])
     motors = drives(model)
+    limbs = [b for b in range(1, model.nbody) if model.body_weldid[b] and not model.body_weldid[model.body_parentid[b]]]
+    held = [int(model.body_parentid[b]) for b in limbs]
+    trunks = [b for b in held if b and held.count(b) > 1]
+    if trunks:  # a robot that was lifted by its base carries there what it carries on its feet
+        return trunks[0]
     return int(model.jnt_bodyid[motors[-1].joint]) if motors else model.nbody - 1
 
 
