@@ -38,6 +38,51 @@ def go2() -> dict[str, float]:
     return out
 
 
+def z1() -> dict[str, float]:
+    """Even blocks of 2 s to odd ones; root mean square over samples and the arm's six joints, free-running.
+
+    The gripper is given beside them: it closes against itself 0.12 rad before the end of the model's range.
+    """
+    log = read(DATA / "z1/traj_0.pt", mapping="z1")
+    twin = as_given(DATA / "z1/model/z1.xml", log)
+    train = ((log["q"].time - log["q"].time[0]) // 2).astype(int) % 2 == 0
+    found = fit_admitted(twin, [_only(log, train)], print)
+    result = replay(found.twin, log, np.stack([found.twin.space.nominal, found.values]))
+    errors = [(result.command - result.measured["q"])[0], *result.error("q")[:, 0]]
+    by_joint = [np.degrees(np.sqrt((e[~train] ** 2).mean(axis=0))) for e in errors]
+    out: dict[str, float] = {}
+    for name, each in zip(("_command", "_published", ""), by_joint, strict=True):
+        out |= {f"z1{name}": float(np.sqrt((each[:6] ** 2).mean())), f"z1_gripper{name}": float(each[6])}
+    return out | {"z1_s": found.seconds}
+
+
+def acromonk() -> dict[str, float]:
+    """Swings under one controller to those under the other, both ways, windows of 0.5 s; elbow and passive shoulder.
+
+    Torque is as measured. Of the swing that begins and ends with both hooks on a bar, only what lies between is used.
+    `..._held` is the last state held.
+    """
+    logs = [read(f, mapping="acromonk") for f in sorted((DATA / "acromonk/logs").glob("Z*.csv.gz"))]
+    logs.append(read(f"{DATA}/acromonk/logs/BF_tvlqr_1x.csv.gz@0.2:2", mapping="acromonk"))
+    twin = as_given(DATA / "acromonk/model/acromonk.xml", logs[0])
+    errors: dict[str, list[Array]] = {"held": [], "published": [], "": []}
+    seconds = 0.0
+    for kind in ("_pd_", "_tvlqr_"):
+        found = fit_admitted(twin, [log for log in logs if kind not in log.name], print)
+        seconds += found.seconds
+        for log in (log for log in logs if kind in log.name):
+            result = replay(found.twin, log, np.stack([found.twin.space.nominal, found.values]), window=0.5)
+            seen = np.isfinite(result.time)
+            errors["held"].append((result.measured["q"][:, :1] - result.measured["q"])[seen])
+            for name, error in zip(("published", ""), result.error("q"), strict=True):
+                errors[name].append(error[seen])
+    out: dict[str, float] = {}
+    for name, parts in errors.items():
+        size = np.degrees(np.sqrt((np.concatenate(parts) ** 2).mean(axis=0)))
+        out |= {f"acromonk_{j}{'_' if name else ''}{name}": float(e) for j, e in zip(("elbow", "shoulder"), size, strict=True)}
+    return out | {"acromonk_s": seconds}
+
+
 def _only(log: Log, rows: NDArray[np.bool_]) -> Log:
     """A log in which the positions of other rows were not measured."""
     q = np.where(rows[:, None], log["q"].values, np.nan)
@@ -132,9 +177,9 @@ def xl330() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
-    parser.add_argument("--only", default="go2,so101,pendulum,xl330", help="which data sets, by comma")
+    parser.add_argument("--only", default="go2,so101,pendulum,xl330,z1,acromonk", help="which data sets, by comma")
     options = parser.parse_args()
-    every = {"go2": go2, "so101": so101, "pendulum": pendulum, "xl330": xl330}
+    every = {"go2": go2, "so101": so101, "pendulum": pendulum, "xl330": xl330, "z1": z1, "acromonk": acromonk}
     result: dict[str, float] = {}
     for name in options.only.split(","):
         result |= every[name]()

@@ -169,3 +169,17 @@ def test_folders_of_logs_are_found_in_order(tmp_path: Path) -> None:
     samples.sage(tmp_path / "a")
     samples.bam(tmp_path / "c.json")
     assert [p.name for p in find(tmp_path)] == ["a", "b", "c.json"]
+
+
+def test_a_stretch_of_a_log_is_named_by_its_seconds(tmp_path: Path) -> None:
+    samples.bam(tmp_path / "bench.json")
+    whole = read(tmp_path / "bench.json")
+    log = read(f"{tmp_path}/bench.json@0.2:0.5")
+    assert log["q"].time == pytest.approx(samples.TIME[10:25]) and log.name.endswith("bench.json@0.2:0.5")
+    assert log.provenance.notes[-1] == "only 0.2 to 0.5 s of the file are used"
+    assert np.array_equal(read(f"{tmp_path}/bench.json@0.2:")["q"].values, whole["q"].values[10:])
+    assert np.array_equal(read(f"{tmp_path}/bench.json@:0.5")["q"].values, whole["q"].values[:25])
+    with pytest.raises(BadInput, match=r"no samples in this stretch; the log lasts 1\.18 s"):
+        read(f"{tmp_path}/bench.json@7:9")
+    with pytest.raises(BadInput, match=r"bunch\.json: there is no such file"):
+        read(f"{tmp_path}/bunch.json@7:9")

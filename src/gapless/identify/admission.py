@@ -49,11 +49,12 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
     let_in: list[Log] = []
     refused: dict[int, BadInput | PhysicsError] = {}
     notes: list[str] = []
-    files: dict[str, str] = {}
+    files: dict[tuple[str, float], str] = {}
     for i, log in enumerate(logs):
         try:
-            if log.provenance.sha256 in files:
-                raise BadInput(f"{log.name}: the same recording as {files[log.provenance.sha256]}")
+            recording = log.provenance.sha256, log.start
+            if recording in files:
+                raise BadInput(f"{log.name}: the same recording as {files[recording]}")
             kept, left_out = _readable(twin, log)
             notes += left_out + _ranges(twin, kept)
             _follows(twin, kept)
@@ -64,7 +65,7 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             continue
         let_in.append(kept)
         if log.provenance.sha256:
-            files[log.provenance.sha256] = log.name
+            files[recording] = log.name
     if not let_in:
         first = next(iter(refused.values()), BadInput("there is no log to fit to"))
         raise first if len(refused) < 2 else type(first)(f"none of the {len(refused)} logs can be fitted to; {first}")
@@ -132,7 +133,7 @@ def _follows(twin: Twin, log: Log) -> None:
     """Whether each joint does what it is told, or at least something that has to do with it."""
     clock, name = log["q"].time, log.name
     wrong = {f.joint: f for f in joint_findings(log, None) if f.severity == ERROR and f.signal in ("q", "q_cmd")}
-    for d in twin.drives:
+    for d in (d for d in twin.drives if not d.passive):
         kind, q = d.signal, log["q"].column(d.name)
         on = np.isfinite(q)
         if "enabled" in log and d.name in log["enabled"].columns:
@@ -199,7 +200,7 @@ def _wildest(twin: Twin, log: Log) -> Drive:
     dofs = [d.dof for d in twin.drives]
     data.qpos[[d.qpos for d in twin.drives]] = log["q"].of(twin.joints)[0]
     for d in twin.drives:
-        data.ctrl[d.control] = log[f"{d.signal}_cmd"].column(d.name)[0]
+        data.ctrl[d.control] = 0.0 if d.passive else log[f"{d.signal}_cmd"].column(d.name)[0]
     worst = np.zeros(len(dofs))
     with quiet():
         for _ in range(int(BEGINNING / model.opt.timestep)):

@@ -6,7 +6,10 @@ log["q"].values, log["q"].time                      # (samples, joints) in rad, 
 write(log, "recording.npz")
 """
 
+import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +24,21 @@ from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping, load as load_mapping
 from gapless.logs.sensor import chatter, quantum, sensor_noise
 
+STRETCH = re.compile(r"(.+)@(\d+\.?\d*)?:(\d+\.?\d*)?")
+"""A path, and from when to when."""
+
 
 def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
-    """Read a log of any known format. mapping: the name of a built-in one, a TOML file, or what `load_mapping` gave."""
+    """Read a log of any known format.
+
+    Args:
+        path: a file or folder, or a stretch of one, in seconds since its first sample: `swing.csv@0.2:2`, `swing.csv@0.2:`.
+        mapping: the name of a built-in one, a TOML file, or what `load_mapping` gave.
+    """
     path = Path(path)
+    stretch = STRETCH.fullmatch(str(path))
+    if stretch is not None and not path.exists():
+        return _stretch(read(stretch[1], mapping), str(path), stretch[2], stretch[3])
     stated = mapping if isinstance(mapping, Mapping) else load_mapping(mapping) if mapping is not None else Mapping()
     source = _format(path)
     if source is None and any(Path(f"{path}{f.suffix}").is_file() for f in stated.files):
@@ -35,6 +49,16 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
         )
     with within(path), refusing(f"{path}: cannot be read", OSError, MemoryError):
         return source.read(path, stated)
+
+
+def _stretch(log: Log, name: str, first: str | None, last: str | None) -> Log:
+    """The samples of a log between two times since its start [s]; its name says so."""
+    start = log.start
+    cut = log.slice(start + float(first or 0), start + float(last) if last else math.inf)
+    if any(len(signal.time) == 0 for signal in cut.signals.values()):
+        raise BadInput(f"{name}: there are no samples in this stretch; the log lasts {log.duration:.3g} s")
+    notes = (*log.provenance.notes, f"only {first or 0} to {last or format(log.duration, '.3g')} s of the file are used")
+    return replace(cut, provenance=replace(log.provenance, source=name, notes=notes))
 
 
 def read_all(paths: Sequence[Path], mapping: Mapping | None = None) -> tuple[list[Log], list[str]]:

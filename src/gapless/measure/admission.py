@@ -39,7 +39,7 @@ def admit_log(twin: Twin, log: Log) -> dict[str, list[str]]:
             "leave out --in-air, or use a model with a free base"
         )
     commands: dict[str, list[str]] = {}
-    for d in twin.drives:
+    for d in (d for d in twin.drives if not d.passive):
         commands.setdefault(f"{d.signal}_cmd", []).append(d.name)
     if "tau_cmd" in commands and "tau_cmd" not in log and "q_cmd" in log:
         raise BadInput(

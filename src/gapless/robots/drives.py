@@ -41,6 +41,9 @@ class Drive:
     low: float
     """Lower end of the joint's range [rad or m], infinite for a joint without limits; so is `high`."""
     high: float
+    passive: bool = False
+    """Whether no motor acts on the joint: an actuator without gain stands for it, so that it is simulated, compared and fitted
+    like the others, and it takes no command."""
 
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
@@ -51,7 +54,8 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
             signal = "q" if is_position_servo(model, a) else "dq" if is_velocity_servo(model, a) else "tau"
             low, high = model.jnt_range[j].tolist() if model.jnt_limited[j] else (-math.inf, math.inf)
             dof, qpos, control = (int(x) for x in (model.jnt_dofadr[j], model.jnt_qposadr[j], model.actuator_ctrladr[a]))
-            found.append(Drive(model.joint(j).name, a, j, dof, qpos, control, signal, low, high))
+            passive = signal == "tau" and not is_dc_motor(model, a) and model.actuator_gainprm[a, 0] == 0
+            found.append(Drive(model.joint(j).name, a, j, dof, qpos, control, signal, low, high, bool(passive)))
     return found
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,12 +46,22 @@ def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | Non
     meta = log.meta if log is not None else {}
     voltage, gain = meta.get("vin"), meta.get("kp")
     if "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
-        return list(stated_gains(kp, kd, log))
+        gains = stated_gains(kp, kd, log)
+        passive = _passive(robot, log)
+        return [replace(gains[0] if gains else Gains(), passive=passive)] if passive else list(gains)
     limits = [j.torque_limit for j in robot.joint_table if np.isfinite(j.torque_limit)]
     stall = max(limits, default=1.0)  # N m, to start from
     kt = float(voltage) / NO_LOAD_SPEED
     motor = Motor(dc=DC(kt, kt * float(voltage) / stall, float(voltage), voltage_control=True))
     return [Gains(kp={"*": float(gain)}, kd={"*": 0.0}), motor]
+
+
+def _passive(robot: RobotModel, log: Log | None) -> tuple[str, ...]:
+    """Joints of a robot with motors that a log measured and that nothing drives, neither in the model nor in the log."""
+    if log is None or "q" not in log or not robot.drives:
+        return ()
+    told = {joint for signal in ("q_cmd", "dq_cmd", "tau_cmd") if signal in log for joint in log[signal].columns}
+    return tuple(name for name in robot.ranges if name in log["q"].columns and name not in (*robot.joints, *told))
 
 
 def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> list[Gains]:

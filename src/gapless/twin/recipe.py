@@ -100,6 +100,8 @@ def _setting(where: str, key: str, hint: Any, value: Any) -> Any:
     origin, of = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:
         return None if value is None else _setting(where, key, of[0], value)
+    if origin is tuple and of[-1] is ...:
+        return tuple(_setting(where, key, of[0], v) for v in _few(value, where, checks.listed))
     if origin is tuple:
         return tuple(_setting(where, key, h, v) for h, v in zip(of, checks.listed(value, where), strict=True))
     if origin is not None:

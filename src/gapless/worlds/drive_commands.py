@@ -82,6 +82,8 @@ Column = tuple[Array | None, Array]
 def _of_drive(twin: Twin, log: Log, d: Drive) -> tuple[Column, ...]:
     """Target, velocity, torque, kp, kd and enabled of a drive."""
     kind, none = d.signal, np.zeros(1)
+    if d.passive:
+        return (None, none), (None, none), (None, none), (None, none + 1.0), (None, none + 1.0), (None, none + 1.0)
     target = _signal(log, f"{kind}_cmd", d.name)
     if target is None:
         have = ", ".join(s for s in ("q_cmd", "dq_cmd", "tau_cmd") if s in log) or "no commands at all"

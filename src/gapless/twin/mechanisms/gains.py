@@ -59,8 +59,14 @@ class Gains(Mechanism):
     """What one firmware unit is in N m/rad (and N m s/rad)."""
     quantum: float = 0.0
     """The step to which the firmware rounds a position command [rad]."""
+    passive: tuple[str, ...] = ()
+    """Joints that no motor acts on and that were measured: an actuator without gain makes them joints of the twin."""
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
+        for name in self.passive:
+            if spec.joint(name) is None:
+                raise unknown("joint", name, [joint.name for joint in spec.joints])
+            spec.add_actuator(name=f"passive_{name}", target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT).gainprm = np.zeros(10)
         if not self.kp and not self.kd:
             return
         model = spec.copy().compile()
@@ -71,7 +77,7 @@ class Gains(Mechanism):
             for pattern in given:
                 if not any(fnmatchcase(n, pattern) for n in names):
                     raise unknown("joint", pattern, names)
-        for d in driven(model, self.joints):
+        for d in (d for d in driven(model, self.joints) if not d.passive):
             kp, kd = _lookup(self.kp, d.name), _lookup(self.kd, d.name)
             if kp is None and kd is None:
                 continue

@@ -100,7 +100,7 @@ class Motor(Mechanism):
             _make_dc_motor(spec.actuators[d.actuator], model, d, self.dc, limit, self.no_load_speed or 0.0)
 
     def bind(self, model: mujoco.MjModel) -> Bound:
-        motors = driven(model, self.joints)
+        motors = [d for d in driven(model, self.joints) if not d.passive]
         act = np.array([d.actuator for d in motors], dtype=int)
         limited = [i for i, d in enumerate(motors) if _limit(model, d)]
         parameters = [STRENGTH.factor(d.name, 1.0, 1.2, 0.03, span=5.0) for d in motors]
