@@ -253,7 +253,7 @@ def test_of_a_log_that_is_half_damaged_the_sound_half_is_fitted_and_it_says_so(d
     used = re.search(r"only 0.0 to ([\d.]+) s of its 12.0 s are used", note)
     assert used
     assert 5.0 < float(used[1]) <= 6.3
-    assert found["trusted"]
+    assert not found["against"]
     kp = found["parameters"].get("gains.kp/servo") or found["parameters"]["gains.kp/*"]
     assert kp["value"] == pytest.approx(KP * kp["nominal"], rel=0.1)
 

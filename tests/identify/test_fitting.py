@@ -71,8 +71,8 @@ def test_a_known_parameter_is_not_fitted():
 def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
     twin = twin_of(pendulum(timestep=0.001), Latency(), Motor(), Friction(full=True), Armature(), Offset(), control_dt=0.002)
     found = fit_admitted(twin, [read(DATA / "simple_pendulum/logs/pd_chatter_measured.csv.gz", mapping="simple_pendulum")])
-    assert not found.trusted
-    assert "from sample to sample" in " ".join(found.warnings)
+    assert not found.predicts
+    assert "from sample to sample" in " ".join(found.against)
 
 
 @needs_data

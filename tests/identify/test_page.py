@@ -35,8 +35,9 @@ FIT = Fit(
     train=Scores(0.09, 0.04, 0.013, 0.0019),
     heldout=Scores(0.0977, 0.041, 0.01466, 0.002094),
     undetermined=[Unknown(("gains.kd",), "nothing moved fast")],
+    against=[],
+    suspicions=[],
     warnings=[],
-    trusted=True,
     zeros={},
     pose=dict.fromkeys(Twin.load("arm").joints, 0.0),
     seconds=12.3,
@@ -194,9 +195,12 @@ def test_the_first_screen_of_a_phone_says_before_after_baselines_trust_and_what_
 
 
 def test_a_fit_that_is_not_to_be_trusted_says_so_first():
-    bad = replace(FIT, trusted=False, warnings=["the command alone is better.", "one log was left out"]).verdict()
+    bad = replace(FIT, against=["the command alone is better."], warnings=["one log was left out"]).verdict()
     assert bad.text.startswith("Do not use it: the command alone is better. Held-out")
     assert not bad.good
+    doubtful = replace(FIT, suspicions=["a leg is heavier", "a cable pulls"]).verdict()
+    assert doubtful.text.startswith("It predicts, but do not trust its numbers: a leg is heavier (1 more below). Held-out")
+    assert not doubtful.good
     assert FIT.verdict().good
     worse = replace(FIT, heldout=Scores(np.nan, 0.041, 0.01466, 0.02)).verdict()
     assert "did not fall" in worse.text

@@ -65,7 +65,7 @@ def test_what_is_no_fit_is_refused_by_name(fitted, tmp_path):
     with pytest.raises(BadInput, match="nowhere"):
         Fit.load(tmp_path / "nowhere")
     whole = json.loads((folder / "fit.json").read_text())
-    for change in ({"ladder": 3}, {"parameters": {"a": 1}}, {"zeros": {"x": [1]}}, {"trusted": "yes"}):
+    for change in ({"ladder": 3}, {"parameters": {"a": 1}}, {"zeros": {"x": [1]}}, {"suspicions": "yes"}):
         copy = tmp_path / "copy"
         found.save(copy)
         (copy / "fit.json").write_text(json.dumps(whole | change))

@@ -1,54 +1,116 @@
-"""What the data cannot tell, on problems whose answer is known."""
+"""What the data cannot tell, and how sure they are of the rest, on problems whose answer is known."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gapless.identify.uncertainty import Part, belief, free
+from gapless.identify.sensitivity import Sensitivity, lasting
+from gapless.identify.uncertainty import LOOSE, SELDOM, WRONG, belief, free
 from gapless.twin import Twin
 
-SPACE = Twin.load("bench").space.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*")
+EVERY = Twin.load("bench").space.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*", "inertia.mass/*")
+SPACE = EVERY.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*")
+WEIGHT = EVERY.names.index("inertia.mass/arm")
 
 
-def part(jacobian: np.ndarray, rng: np.random.Generator, last: int = 1) -> Part:
-    """White errors, or errors that each last for some samples."""
-    noise = np.repeat(rng.normal(size=len(jacobian) // last), last)
-    return Part(SPACE.names, noise, jacobian, np.arange(len(jacobian)) // 100, 1)
+def sensed(rng: np.random.Generator, slopes: np.ndarray | None = None, **changes: object) -> Sensitivity:
+    """White errors of size 1; the mass, which was not fitted, moves nothing unless slopes are given."""
+    n = 4000
+    slopes = rng.normal(size=(n, 4)) * [0.5, 1.0, 1.5, 0.0] if slopes is None else slopes
+    plain = Sensitivity(
+        EVERY, rng.normal(size=n), np.zeros(n), np.arange(n) // 500, slopes, np.empty((n, 0)), np.zeros(1), False, None
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def spread(every: Sensitivity) -> np.ndarray:
+    return np.sqrt(np.diag(belief(SPACE, np.zeros(3), every).covariance))
 
 
 def test_an_interval_of_white_noise_is_that_of_linear_regression():
-    rng = np.random.default_rng(0)
-    jacobian = rng.normal(size=(4000, 3)) * [0.5, 1.0, 1.5]
-    found = belief(SPACE, np.zeros(3), np.zeros((2, 3)), [part(jacobian, rng)], rng)
-    exact = np.sqrt(np.diag(np.linalg.inv(jacobian.T @ jacobian)))
-    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), exact, rtol=0.35)
+    every = sensed(np.random.default_rng(0))
+    slopes = every.slopes[:, :3]
+    exact = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
+    np.testing.assert_allclose(spread(every), exact, rtol=0.35)
 
 
-def test_errors_that_last_widen_it():
-    rng = np.random.default_rng(0)
-    jacobian = np.repeat(rng.normal(size=(200, 3)), 20, axis=0)
-    short, long = (belief(SPACE, np.zeros(3), np.zeros((2, 3)), [part(jacobian, rng, n)], rng).covariance for n in (1, 20))
-    assert (np.diag(long) > 5 * np.diag(short)).all()
+def test_what_a_number_that_was_not_fitted_would_have_done_widens_it_by_its_tolerance():
+    rng = np.random.default_rng(1)
+    slopes = rng.normal(size=(4000, 4))
+    slopes[:, WEIGHT] = 3 * slopes[:, 0]  # a heavier arm looks like three times as much of the first
+    tolerance = float(np.diff(EVERY.tolerated, axis=0)[0, WEIGHT]) / np.sqrt(12)
+    assert spread(sensed(rng, slopes))[0] == pytest.approx(3 * tolerance, rel=0.1)
+    assert spread(sensed(rng, slopes))[1] < 0.05
+
+
+def test_a_quantity_that_was_not_fitted_may_be_off_by_far():
+    rng = np.random.default_rng(1)
+    slopes = rng.normal(size=(4000, 4))
+    slopes[:, 2] = slopes[:, 0]  # dry friction looks like damping
+    both = SPACE.select("gains.kd/*", "friction.viscous/*")
+    covariance = belief(both, np.zeros(2), sensed(rng, slopes)).covariance
+    assert np.sqrt(covariance[0, 0]) == pytest.approx(np.sqrt(SELDOM) * WRONG, rel=0.1)
+
+
+def test_servos_that_torques_do_not_weigh_have_a_common_factor():
+    every = replace(sensed(np.random.default_rng(1)), servos=True)
+    right, light, unknown = (spread(replace(every, torque=ratio)) for ratio in (1.0, 0.77, None))
+    kd = EVERY.parameters[0]
+    assert right[0] < 0.05
+    assert light[0] == pytest.approx(-np.log(0.77) / kd.scale, rel=0.1)
+    assert unknown[0] > 0.1
+    covariance = belief(SPACE, np.zeros(3), replace(every, torque=0.77)).covariance
+    assert covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]) > 0.95  # their ratio is known all the same
+
+
+def test_what_half_the_time_step_would_change_widens_it():
+    rng = np.random.default_rng(2)
+    every = sensed(rng)
+    coarse = replace(every, half_step=0.5 * every.slopes[:, 1])
+    assert spread(coarse)[1] == pytest.approx(0.5, rel=0.05)
+    assert spread(coarse)[0] < 0.1
+
+
+def test_stretches_that_disagree_widen_it_by_as_much_as_they_differ():
+    rng = np.random.default_rng(3)
+    every = sensed(rng)
+    moved = rng.normal(size=8) * 0.3
+    apart = replace(every, residual=every.residual + every.slopes[:, 1] * moved[every.stretch])
+    assert spread(every)[1] < 0.05
+    assert spread(apart)[1] == pytest.approx(np.std(moved, ddof=1), rel=0.3)
+    assert spread(apart)[0] < 0.1
+
+
+def test_what_the_logs_do_not_tell_is_as_uncertain_as_a_real_mismatch_and_no_more():
+    rng = np.random.default_rng(4)
+    slopes = rng.normal(size=(4000, 4)) * [0.0, 1.0, 1.0, 0.0]
+    assert LOOSE < spread(sensed(rng, slopes))[0] < 1.1
+
+
+def test_zeros_of_single_logs_take_their_part_of_the_errors():
+    rng = np.random.default_rng(5)
+    every = sensed(rng)
+    nuisance = 0.5 * every.slopes[:, :1]  # a zero that may be off by a half looks just like the first number
+    assert spread(replace(every, nuisance=nuisance))[0] == pytest.approx(0.5, rel=0.15)
+
+
+def test_an_error_lasts_as_long_as_it_repeats_itself():
+    rng = np.random.default_rng(6)
+    assert lasting(rng.normal(size=4000)) < 1.5
+    assert lasting(np.repeat(rng.normal(size=400), 10)) == pytest.approx(10, rel=0.3)
 
 
 def test_what_only_acts_as_a_sum_is_named_as_one():
     covariance = np.diag([1e-4, 1e-4, 1e-4])
     covariance[:2, :2] += 4 * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    found = free(SPACE, covariance, electric=False, position_only=False)
-    assert len(found) == 1
-    assert set(found[0].parameters) == set(SPACE.names[:2])
-    assert "only their sum" in found[0].meaning
+    unknown = free(SPACE, covariance, electric=False, position_only=False)
+    assert len(unknown) == 1
+    assert set(unknown[0].parameters) == set(SPACE.names[:2])
+    assert "only their sum" in unknown[0].meaning
 
 
 @pytest.mark.parametrize(("electric", "words"), [(True, "kt and friction are coupled"), (False, "one free scale")])
 def test_what_no_position_can_tell_is_always_said(electric, words):
-    found = free(SPACE, np.eye(3) * 1e-4, electric, position_only=True)
-    assert [words in u.meaning for u in found] == [True]
-
-
-def test_halves_that_disagree_widen_it():
-    rng = np.random.default_rng(0)
-    jacobian = rng.normal(size=(4000, 3)) * [10.0, 20.0, 30.0]
-    halves = np.array([[0.0, 0.2, 0.0], [0.0, -0.2, 0.0]])
-    found = belief(SPACE, np.zeros(3), halves, [part(jacobian, rng)], rng)
-    assert np.sqrt(np.diag(found.covariance))[1] == pytest.approx(0.2)
-    assert np.sqrt(np.diag(found.covariance))[[0, 2]].max() < 0.01
+    unknown = free(SPACE, np.eye(3) * 1e-4, electric, position_only=True)
+    assert [words in u.meaning for u in unknown] == [True]

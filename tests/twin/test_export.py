@@ -333,9 +333,7 @@ def test_the_text_is_python_whatever_the_names_are(framework, tmp_path):
     twin = Twin.build(spec, Twin.load("arm").mechanisms, 0.02)
     fitted(tmp_path, twin, {f"gains.kp/{EVIL}": 12.0}, robot_note=EVIL)
     model, belief, summary = read(tmp_path)
-    text = export_settings(
-        framework, model, belief, summary | {"robot": EVIL, "logs": [EVIL], "trusted": False, "warnings": [EVIL]}
-    )
+    text = export_settings(framework, model, belief, summary | {"robot": EVIL, "logs": [EVIL], "against": [EVIL]})
     tree = ast.parse(text)
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert "os" not in imported

@@ -26,5 +26,7 @@ def export(
 
     model, belief, summary = read_settings(folder)
     print(export_settings(to, model, belief, summary), end="")
-    if summary.get("trusted") is False:
+    if summary.get("against"):
         print("gapless: this fit says of itself that it should not be used", file=sys.stderr)
+    elif summary.get("suspicions"):
+        print("gapless: this fit says of itself that its numbers should not be trusted", file=sys.stderr)

@@ -16,13 +16,14 @@ from gapless.arrays import Bools
 from gapless.errors import BadInput
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model.rungs import Full, State, together
-from gapless.identify.full_model.standing import stand
+from gapless.identify.full_model.standing import measured_base, stand
 from gapless.identify.per_joint.inverse_dynamics import Course, courses
 from gapless.identify.per_joint.kernel import gather, without
 from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
-from gapless.identify.per_joint.problem import Problem, alike, errors_at, problem, settle, shared, solve
+from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
+from gapless.identify.sensitivity import Sensitivity, sensitivity
 from gapless.identify.trust import doubts
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
@@ -64,8 +65,8 @@ def fit_admitted(
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
     # friction that grows with the angle is told from constant friction best about the middle of the motion
-    every = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
-    pose = dict(zip(twin.joints, np.nanmedian(every, axis=0).tolist(), strict=True))
+    positions = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
+    pose = dict(zip(twin.joints, np.nanmedian(positions, axis=0).tolist(), strict=True))
     twin = twin.plus(centre=pose)
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
@@ -79,9 +80,10 @@ def fit_admitted(
         used = split.seconds(fitted)
         state, ladder, traced = _held(twin, felt, fitted, pose, known, full, evolve)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
-    belief, undetermined = _uncertainty(state, signals)
+    belief, undetermined, every = _uncertainty(state, full, known)
     held = scores(traced, "heldout")
-    warnings, trusted = doubts(logs, held, traced, left_out, belief, state.zeros, split)
+    halves = belief.space.to_scaled(belief.space.clip(state.halves[:, _places(state)]))
+    doubt = doubts(state.twin, logs, held, traced, left_out, belief, halves, every, state.zeros, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
@@ -90,8 +92,9 @@ def fit_admitted(
         train=scores(traced, "twin"),
         heldout=held,
         undetermined=undetermined,
-        warnings=warnings,
-        trusted=trusted,
+        against=doubt.against,
+        suspicions=doubt.suspicions,
+        warnings=doubt.notes,
         zeros=state.zeros,
         pose=pose,
         seconds=time.perf_counter() - started,
@@ -127,16 +130,22 @@ def _held(
     return state, top.rungs + more, traced
 
 
-def _uncertainty(state: State, signals: tuple[str, ...]) -> tuple[Gaussian, list[unknown.Unknown]]:
-    """The belief over what was fitted, and what the logs leave open."""
-    space = state.space
-    places = [state.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
-    centre, *halves = space.to_scaled(space.clip(np.stack([state.values, *state.halves])[:, places]))
-    belief = unknown.belief(space, centre, np.array(halves), state.parts, np.random.default_rng(0))
+def _uncertainty(state: State, full: Full, known: Mapping[str, float]) -> tuple[Gaussian, list[unknown.Unknown], Sensitivity]:
+    """The belief over what was fitted, what the logs leave open, and how predictions depend on everything."""
+    full.tick("how sure each number is")
+    space, twin = state.space, state.twin
+    signals = full.signals + (measured_base(full) if twin.floating else ())
+    every = sensitivity(twin, state.values, full.logs, full.split, signals, state.zeros, known)
+    belief = unknown.belief(space, space.to_scaled(space.clip(state.values[_places(state)])), every)
     electric = any(n.startswith("motor.kt/") for n in space.names)
-    position_only = state.twin.all_servos and not electric and "tau" not in signals
+    position_only = twin.all_servos and not electric and "tau" not in signals
     undetermined = unknown.free(space, belief.covariance, electric, position_only)
-    return belief, undetermined + unknown.elsewhere(belief, state.rivals)
+    return belief, undetermined + unknown.elsewhere(belief, state.rivals), every
+
+
+def _places(state: State) -> list[int]:
+    """Where in the twin's space each fitted parameter is; of tied ones the first."""
+    return [state.twin.space.names.index((p.members or (p.name,))[0]) for p in state.space.parameters]
 
 
 def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, list[int]]:
@@ -182,9 +191,8 @@ def _alone(twin: Twin, problems: Sequence[Problem], top: Climb, kept: Bools, kno
     bad = {p.joint: outlying(errors_at(p, f.x, top.chosen)) for team, f in zip(teams, begin, strict=True) for p in team}
     teams = [[replace(p, data=without(p.data, ~bad[p.joint])) for p in team] for team in teams]
     starts = [[f.x] for f in begin]
-    values, parts = settle(twin, teams, top.chosen, every, starts)
-    vectors = np.stack([values, *(settle(twin, teams, top.chosen, keep, starts)[0] for keep in (kept, ~kept))])
+    vectors = np.stack([settle(twin, teams, top.chosen, keep, starts) for keep in (every, kept, ~kept)])
     for name, value in known.items():
         vectors[:, twin.space.names.index(name)] = value
-    rivals = [(p.names, f.x[f.free], r) for p, f in zip(parts, begin, strict=True) for r in f.rivals]
-    return State(twin, vectors[0], vectors[1:], shared(twin, teams, top.chosen), parts, {}, rivals)
+    rivals = [(labels(team, f.free, twin), f.x[f.free], r) for team, f in zip(teams, begin, strict=True) for r in f.rivals]
+    return State(twin, vectors[0], vectors[1:], shared(twin, teams, top.chosen), {}, rivals)

@@ -65,7 +65,13 @@ def glance(fit: Fit) -> Iterable[RenderableType]:
     unknown = [f"{_few(u.parameters, 4)}: {u.meaning}" for u in fit.undetermined[:MOST_UNKNOWN]]
     unknown += [f"{more} more in the report"] * (more > 0)
     shown = [in_terminal(s) for s in (_ladder(fit), _errors(fit)) if s]
-    return [*shown, *notes("not known", unknown), *notes("note", fit.warnings), f"Fitted to {fit.used}."]
+    return [
+        *shown,
+        *notes("not known", unknown),
+        *notes("suspicion", fit.suspicions),
+        *notes("note", fit.warnings),
+        f"Fitted to {fit.used}.",
+    ]
 
 
 def verdict(fit: Fit) -> Verdict:
@@ -81,9 +87,11 @@ def verdict(fit: Fit) -> Verdict:
     baselines = (("a pure delay leaves", held.delay), ("the command alone", held.command))
     others = [f"{name} {_degrees(error)}" for name, error in baselines if known(error)]
     text += f"; {', '.join(others)}." if others else "."
+    if not fit.predicts:
+        return Verdict(f"Do not use it: {fit.against[0].rstrip('. ')}. {text}", good=False)
     if not fit.trusted:
-        reason = (fit.warnings or ["it does not beat the baselines"])[0].rstrip(". ")
-        return Verdict(f"Do not use it: {reason}. {text}", good=False)
+        more = f" ({len(fit.suspicions) - 1} more below)" if len(fit.suspicions) > 1 else ""
+        return Verdict(f"It predicts, but do not trust its numbers: {fit.suspicions[0]}{more}. {text} {_open(fit)}", good=False)
     several = "s" * (len(fit.warnings) > 1)
     use = "It beats every baseline, so use it" + (f", but read the note{several} below." if fit.warnings else ".")
     return Verdict(f"{text} {use} {_open(fit)}", good=True)
@@ -133,9 +141,14 @@ def _errors(fit: Fit) -> Section:
 
 def _trust(fit: Fit) -> Section:
     """Whether to use the fit, and what to know before."""
-    first = "It beats the model as given, the command and a pure delay on data that it was not fitted to"
-    first += ". Know this before you use it:" if fit.warnings else ", and nothing in the logs speaks against it."
-    return Section("Can it be trusted?", [first if fit.trusted else "No, and this is why:", *(f"– {w}" for w in fit.warnings)])
+    beats = "It beats the model as given, the command and a pure delay on data that it was not fitted to"
+    if not fit.predicts:
+        first, why = "Do not use it, and this is why:", fit.against
+    elif not fit.trusted:
+        first, why = f"{beats}, but do not trust its numbers, and this is why:", fit.suspicions
+    else:
+        first, why = f"{beats}, and nothing in the logs speaks against its numbers.", []
+    return Section("Can it be trusted?", [first, *(f"– {w}" for w in [*why, *fit.warnings])])
 
 
 def _by_joint(traces: Sequence[Trace]) -> Iterator[Section]:

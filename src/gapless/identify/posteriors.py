@@ -22,7 +22,8 @@ from gapless.identify.full_model.standing import SIGNALS
 from gapless.identify.least_squares import slopes
 from gapless.identify.per_joint.ladder import Tick, quiet
 from gapless.identify.result import Fit
-from gapless.identify.uncertainty import FINEST, PRIOR, _lasting
+from gapless.identify.sensitivity import lasting
+from gapless.identify.uncertainty import FINEST, PRIOR
 from gapless.logs import Log
 from gapless.measure import windows
 from gapless.twin import Particles
@@ -198,7 +199,7 @@ def _scale(r: Array, jacobian: Array, window: NDArray[np.int64], columns: int) -
     for column in range(columns):
         mine = slice(column, None, columns)
         noise = float(r[mine] @ r[mine]) / max(float(used[mine].sum()) * free, 1.0)
-        square[mine] = max(noise, 1e-18) * _lasting(r[mine], 1)
+        square[mine] = max(noise, 1e-18) * lasting(r[mine])
     # errors of different windows are independent: where the windows' pulls on the parameters differ by more than such errors
     # explain, all errors count as larger (magnitude adjustment of a likelihood: Ribatet, Cooley and Davison 2012)
     information = jacobian.T @ (jacobian / square[:, None])

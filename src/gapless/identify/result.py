@@ -17,7 +17,7 @@ from gapless.arrays import Array
 from gapless.identify import page
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.score import Scores
-from gapless.identify.uncertainty import Unknown
+from gapless.identify.uncertainty import LOOSE, Unknown
 from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
 from gapless.report import Result
@@ -59,7 +59,7 @@ def estimates(belief: Gaussian) -> dict[str, Estimate]:
     out = {}
     for i, p in enumerate(space.parameters):
         interval = float(value[i]), float(low[i]), float(high[i])
-        out[p.name] = Estimate(*interval, p.nominal, p.unit, p.members, bool(spread[i] < 1.0), bool(stuck[i]))
+        out[p.name] = Estimate(*interval, p.nominal, p.unit, p.members, bool(spread[i] < LOOSE), bool(stuck[i]))
     return out
 
 
@@ -80,8 +80,12 @@ class Fit(Result):
     heldout: Scores
     """Each half of the logs predicted in the full model by the fit to the other."""
     undetermined: list[Unknown]
+    against: list[str]
+    """Why it must not be used: it does not predict."""
+    suspicions: list[str]
+    """Why its numbers must not be trusted though it predicts, and what may be behind it."""
     warnings: list[str]
-    trusted: bool
+    """What else is odd, and which logs were left out."""
     zeros: dict[int, Array]
     """Encoder zeros of single logs, by their number in `origin.logs`, joints in the order of `pose` [rad]."""
     pose: dict[str, float]
@@ -103,6 +107,16 @@ class Fit(Result):
     """Over the parameters that were fitted: a Gaussian, unless particles were asked for."""
     traces: list[Trace] = field(metadata=NOT_SAVED)
     """Each log beside what was predicted, for plots; a loaded fit has none."""
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it can be used to predict this robot."""
+        return not self.against
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its numbers can be relied on as well."""
+        return not self.against and not self.suspicions
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write twin.xml (plain MJCF, values baked in), belief.json, fit.json and report.html."""

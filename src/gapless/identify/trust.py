@@ -1,81 +1,170 @@
-"""Whether a fit is to be trusted, and what in the logs speaks against it; in sentences."""
+"""Whether a fit can be used, whether its numbers can be trusted, and what in the logs speaks against either; in sentences."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import Scores
+from gapless.identify.sensitivity import Sensitivity
+from gapless.identify.uncertainty import LOOSE
 from gapless.logs import Log, chatter
 from gapless.measure import Split, Trace, floors
-from gapless.twin import Gaussian, quantities
+from gapless.twin import Gaussian, Twin, quantities
 
 WORSE = 3.0  # times the usual error: a log that contradicts the others
 MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks something
 POOR = 0.3  # of how much the joints move: a model that leaves this much of it is not adequate
+UNLIKE = 0.5  # scaled units that the drives of joints may differ by which the model makes alike: half a real mismatch
+HEAVY = 0.1  # share of the torque that masses and torque sensors may be off by
+DISAGREE = 0.25  # share of the numbers that either half of the logs may put outside of their intervals
+
+
+@dataclass
+class Doubts:
+    """What speaks against a fit."""
+
+    against: list[str] = field(default_factory=list)
+    """Using it at all: it does not predict."""
+    suspicions: list[str] = field(default_factory=list)
+    """Trusting its numbers, and what may be behind it."""
+    notes: list[str] = field(default_factory=list)
+    """What else is odd."""
 
 
 def doubts(
+    twin: Twin,
     logs: Sequence[Log],
     held: Scores,
     traced: Sequence[Trace],
     left_out: Mapping[str, Sequence[int]],
     belief: Gaussian,
+    halves: Array,
+    every: Sensitivity,
     zeros: Mapping[int, Array],
     split: Split,
-) -> tuple[list[str], bool]:
-    """What speaks against a fit, in sentences, and whether it can be trusted all the same."""
-    out: list[str] = []
-    fatal = _chatter(logs, traced[0].joints)
-    baselines = {"the model as given": held.given, "the command": held.command, "a pure delay": held.delay}
-    fatal += [
-        f"held out, the fit ({np.degrees(held.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
-        for name, e in baselines.items()
-        if np.isfinite(e) and not held.fit < e
-    ]
-    motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
-    if not held.fit < POOR * motion:
-        fatal.append(
-            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model is adequate"
-        )
-    out += fatal
-    ratios = np.array(
-        [
-            np.sqrt(np.mean(np.square(np.concatenate([t.error("heldout")[:, j] for t in traced]))))
-            for j in range(len(traced[0].joints))
-        ]
-    )
-    floor = floors(logs, ["q"])["q"]
-    ratios /= floor.size[[floor.columns.index(j) for j in traced[0].joints]]
-    if (ratios > MISSING).any():
-        j = int(ratios.argmax())
-        out.append(
-            f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
-        )
+) -> Doubts:
+    """What speaks against a fit.
+
+    Args:
+        twin: the fitted model.
+        logs: what it was fitted to.
+        held: its held-out errors beside the baselines.
+        traced: each log beside what was predicted.
+        left_out: joint to the blocks that the fit misses by far.
+        belief: over what was fitted.
+        halves: the same from either half of the logs, scaled. Shape: (2, parameters).
+        every: how predictions depend on everything.
+        zeros: encoder zeros of single logs, by their number [rad].
+        split: of the logs.
+    """
+    out = Doubts(_chatter(logs, traced[0].joints) + _baselines(held, traced))
+    out.suspicions = [*_unlike(twin, belief), *_weight(every.torque), *_disagree(belief, halves)]
+    out.suspicions += _structure(logs, traced, every.coarse)
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
         places = ", ".join(f"{logs[i].name} at {since:.0f} s" for i, since in where)
         more = f" and {len(blocks) - 4} more" if len(blocks) > 4 else ""
-        out.append(f"{joint}: excluded, since no joint model fits it (blocked, slipped or touching?): {places}{more}")
+        out.notes.append(f"{joint}: excluded, since no joint model fits it (blocked, slipped or touching?): {places}{more}")
     sizes = np.array([np.sqrt((t.error("twin") ** 2).mean()) for t in traced])
-    worse = np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []
-    for i in worse:
-        out.append(
+    for i in np.flatnonzero(sizes > WORSE * np.median(sizes)).tolist() if len(sizes) > 2 else []:
+        out.notes.append(
             f"{traced[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
             f"theirs is {np.degrees(np.median(sizes)):.2g} deg"
         )
     if zeros:
         spread = np.ptp(np.stack(list(zeros.values())), axis=0)
         j = int(spread.argmax())
-        out.append(
+        out.notes.append(
             f"the encoder zero differs between logs by up to {np.degrees(spread[j]):.1f} deg: home the robot before recording"
         )
     at_bound = _at_bound(belief)
     if at_bound:
+        out.suspicions.append(f"{_few(at_bound)} ended at a bound: widen what the model allows, or look at the robot")
+    return out
+
+
+def _baselines(held: Scores, traced: Sequence[Trace]) -> list[str]:
+    """Predictions that are no better than those of no model."""
+    baselines = {"the model as given": held.given, "the command": held.command, "a pure delay": held.delay}
+    out = [
+        f"held out, the fit ({np.degrees(held.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
+        for name, e in baselines.items()
+        if np.isfinite(e) and not held.fit < e
+    ]
+    motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
+    if not held.fit < POOR * motion:
         out.append(
-            f"do not rely on these, they ended at a bound: {', '.join(at_bound[:6])}{' ...' if len(at_bound) > 6 else ''}"
+            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model is adequate"
         )
-    return out, not fatal
+    return out
+
+
+def _unlike(twin: Twin, belief: Gaussian) -> list[str]:
+    """Joints that the model gives the same drive, with numbers that differ by more than drives of one type do."""
+    space, spread = belief.space, np.sqrt(np.diag(belief.covariance))
+    designed = [q for q in quantities.of_any_drive() if not quantities.of(q).optional]  # gains, armature: not friction
+    out = []
+    for team in alike(twin):
+        for quantity in designed:
+            names = [f"{quantity}/{twin.joints[i]}" for i in team]
+            places = np.array([space.names.index(n) for n in names if n in space.names], dtype=int)
+            if len(places) < 2:
+                continue
+            away = belief.centre[places] - np.median(belief.centre[places])
+            far = np.abs(away) > np.maximum(UNLIKE, 1.645 * spread[places])
+            if not far.any():
+                continue
+            values = space.clip(space.from_scaled(belief.centre))[places]
+            high, low = int(np.argmax(belief.centre[places])), int(np.argmin(belief.centre[places]))
+            most, least = (space.names[places[i]] for i in (high, low))
+            out.append(
+                f"{most} is {values[high]:.3g} {quantities.of(quantity).unit} and {least} {values[low]:.3g}, "
+                "though the model gives these joints the same drive: something heavy, a cable or a stiff bearing on one side? "
+                "Compare with the limbs swapped"
+            )
+    return out
+
+
+def _weight(torque: float | None) -> list[str]:
+    """Torques that were measured and that the twin does not need, or needs more of."""
+    if torque is None or abs(np.log(torque)) < HEAVY:
+        return []
+    return [
+        f"the twin needs {torque:.2f} times the torque that was measured: gains, friction and inertia are off by that factor "
+        "if the masses are, and right if the torque sensor's scale is wrong; weigh the robot"
+    ]
+
+
+def _disagree(belief: Gaussian, halves: Array) -> list[str]:
+    """Numbers that either half of the logs puts elsewhere. Each half has twice the variance, their difference four times."""
+    spread = np.sqrt(np.diag(belief.covariance))
+    known = spread < LOOSE
+    off = known & (np.abs(halves[0] - halves[1]) > 2 * 1.645 * spread)
+    if not off.sum() > DISAGREE * max(int(known.sum()), 1):
+        return []
+    names = [n for n, bad in zip(belief.space.names, off, strict=True) if bad]
+    return [f"either half of the logs gives other values of {_few(names)}: their model is not what moves the joints"]
+
+
+def _structure(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> list[str]:
+    """Errors far above the noise of the encoders and what the time step makes: something that the model does not have."""
+    errors = np.sqrt(np.mean(np.concatenate([t.error("heldout") for t in traced]) ** 2, axis=0))
+    floor = floors(logs, ["q"])["q"]
+    noise = floor.size[[floor.columns.index(j) for j in traced[0].joints]]
+    ratios = errors / np.hypot(noise, coarse[: len(noise)])
+    if not (ratios > MISSING).any():
+        return []
+    j = int(ratios.argmax())
+    return [
+        f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
+    ]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:

@@ -4,31 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gapless.arrays import Array
+from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
 PRIOR = 5.0  # scaled units: as weak as the fit's own
-LOOSE = 1.0  # scaled units: a standard deviation above this leaves a real mismatch possible either way
+MISMATCH = 1.0  # scaled units that a fitted number may be off where the logs do not tell: a mismatch that is met in practice
+SELDOM, WRONG = 0.15, 1.5  # how probable it is that a quantity which was not fitted is off everywhere, and by how much
+WEIGHT = "inertia.mass"
+LOOSE = 0.6  # scaled units: with a larger standard deviation the 90 % interval is wider than a real mismatch to either side
 TOGETHER = 0.35  # share of the largest component from which a parameter counts as part of a free direction
 FINEST = 0.005  # scaled units: no simulation in steps is closer to a robot, however much is measured
 ELSEWHERE = 0.5  # scaled units: half a real mismatch
-DRAWS = 200  # of the bootstrap
-
-
-@dataclass(frozen=True)
-class Part:
-    """The end of a fit over some parameters: whitened residuals, their slopes, and what is independent of what."""
-
-    names: tuple[str, ...]
-    residual: Array
-    jacobian: Array
-    """Over `names`, scaled. Shape: (residuals, parameters)."""
-    block: NDArray[np.int64]
-    """Of each residual: errors of different blocks are independent."""
-    run: int
-    """Residuals that follow one another in time are this far apart in the array."""
 
 
 @dataclass(frozen=True)
@@ -39,73 +27,90 @@ class Unknown:
     meaning: str
 
 
-def belief(space: Space, centre: Array, halves: Array, parts: Sequence[Part], rng: np.random.Generator) -> Gaussian:
-    """A Gaussian over a space.
+def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
+    """A Gaussian over what was fitted, which counts everything that may be wrong.
 
-    The covariance is that of independent errors, widened by how long errors last, to what a bootstrap over blocks shows, and to
-    how far the fits to either half of the logs are apart: what no model explains, fits differently each time.
+    The covariance is that of the errors, by how long they last; then what numbers that were not fitted would have done to the
+    fit, each within its tolerance and seldom off by far; masses that are all off; what half the time step would have changed;
+    and how far stretches of the logs disagree, since what no model explains, fits differently each time.
 
     Args:
         space: what was fitted.
         centre: scaled.
-        halves: the same from either half. Shape: (2, parameters).
-        parts: the ends of the fits.
-        rng: for the bootstrap.
+        every: slopes of everything at the fit.
     """
-    from scipy.stats import t as student
-
-    k = len(space)
-    order = {n: i for i, n in enumerate(space.names)}
-    information = np.zeros((k, k))
-    count = max(int(p.block.max()) + 1 for p in parts)
-    slopes, curves = np.zeros((count, k)), np.zeros((count, k, k))
-    for p in parts:
-        at = [order[n] for n in p.names]
-        used = np.flatnonzero(np.abs(p.residual) + np.abs(p.jacobian).sum(axis=1))
-        noise = max(float(p.residual @ p.residual) / max(len(used) - len(at), 1), 1e-18)
-        last = _lasting(p.residual, p.run)
-        information[np.ix_(at, at)] += p.jacobian.T @ p.jacobian / (noise * last)
-        each = p.jacobian * p.residual[:, None]
-        slopes[:, at] += np.stack([np.bincount(p.block, weights=c, minlength=count) for c in each.T], axis=1) / (noise * last)
-        edges = np.flatnonzero(np.diff(p.block, prepend=-1))
-        for rows in np.split(np.arange(len(p.block)), edges[1:]):
-            j = p.jacobian[rows]
-            curves[p.block[rows[0]]][np.ix_(at, at)] += j.T @ j / (noise * last)
-    prior = np.eye(k) / PRIOR**2
-    covariance = np.linalg.inv(information + prior) + np.eye(k) * FINEST**2
-    blocks = np.flatnonzero(np.abs(curves).sum(axis=(1, 2)) > 0)
-    shifts = []
-    for _ in range(DRAWS if len(blocks) >= 4 else 0):
-        picked = rng.choice(blocks, len(blocks))
-        shifts.append(-np.linalg.solve(curves[picked].sum(axis=0) + prior, slopes[picked].sum(axis=0)))
-    usual = np.sqrt(np.diag(covariance))
-    if shifts:
-        # the middle two thirds: few draws without a decisive block do not count; not more than four times
-        spread = np.subtract(*np.percentile(shifts, [84, 16], axis=0)) / 2
-        wider = np.clip(spread / usual, 1.0, 4.0)
-        covariance = covariance * np.outer(wider, wider)
-    if len(blocks) > 1:  # few independent blocks tell little about the spread: Student's distribution instead of the normal one
-        covariance = covariance * (float(student.ppf(0.95, len(blocks) - 1)) / 1.645) ** 2
-    usual = np.sqrt(np.diag(covariance))
-    # each half has twice the variance of the whole, and their difference four times
-    apart = np.minimum(np.maximum(np.abs(halves[0] - halves[1]) / 2 / usual, 1.0), PRIOR / np.minimum(usual, PRIOR))
-    covariance = covariance * np.outer(apart, apart)
+    places = {name: i for i, name in enumerate(every.space.names)}
+    members = [[places[n] for n in p.members or (p.name,)] for p in space.parameters]
+    fitted = np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
+    weighed = every.weighed(fitted)
+    inverse = np.linalg.inv(fitted.T @ weighed + np.eye(len(space)) / MISMATCH**2)
+    tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
+    allowed = _allowed(every, tolerated, members)
+    shift = inverse @ (weighed.T @ every.slopes)  # of the fit, by what each number is off
+    half_step = inverse @ (weighed.T @ every.half_step)
+    covariance = inverse + shift @ allowed @ shift.T + np.outer(half_step, half_step) + np.eye(len(space)) * FINEST**2
+    # joints that share a number have their own, each within its tolerance of it
+    covariance += np.diag([tolerated[own].mean() if len(own) > 1 else 0.0 for own in members])
+    heavier = _heavier(space, centre, every)
+    covariance += np.outer(heavier, heavier)
+    moved = _moved(space, fitted, every)
+    wider = np.sqrt(1 + moved**2 / np.diag(covariance))
+    covariance = covariance * np.outer(wider, wider)
     return Gaussian(space, centre, (covariance + covariance.T) / 2)
 
 
-def _lasting(residual: Array, run: int) -> float:
-    """For how many samples an error lasts: the sum of its autocorrelation, up to where that first vanishes."""
-    series = residual[: len(residual) // run * run].reshape(-1, run)
-    square = float((series**2).sum())
-    total, lag = 1.0, 1
-    while square > 0 and lag < len(series) // 4:
-        rho = float((series[:-lag] * series[lag:]).sum()) / square
-        if rho <= 0.05:
-            break
-        step = max(1, lag // 4)  # far lags change slowly
-        total += 2 * rho * step
-        lag += step
-    return total
+def _heavier(space: Space, centre: Array, every: Sensitivity) -> Array:
+    """What a robot whose masses are all off does to the fit of its servos, scaled: every torque and inertia is off as much.
+
+    Positions do not show it. By as much as torques that were measured say, else by as much as masses seldom are.
+    """
+    masses = [p.scale for p in every.space.parameters if p.quantity == WEIGHT and p.log]
+    if not every.servos or not masses:
+        return np.zeros(len(space))
+    off = np.sqrt(SELDOM) * WRONG * float(np.median(masses)) if every.torque is None else abs(np.log(every.torque))
+    weighs = [any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters]
+    logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
+    return off * np.where(weighs, np.where(logarithm, 1.0, space.from_scaled(centre)) / scale, 0.0)
+
+
+def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[int]]) -> Array:
+    """How far off everything may be that was not fitted, as a covariance; what a fitted number stands for cannot be."""
+    space, covariance, fitted = every.space, np.diag(tolerated), {i for own in members for i in own}
+    chosen = {space.parameters[i].quantity for i in fitted}
+    for quantity in {p.quantity for p in space.parameters} - chosen:
+        rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
+        if quantities.cause(quantity) is not None and quantity != WEIGHT:
+            covariance[np.ix_(rows, rows)] += SELDOM * WRONG**2
+    stood_for = {name for i in fitted for name in quantities.stood_for(space.names[i])}
+    alone = {own[0] for own in members if len(own) == 1}
+    still = [i for i, name in enumerate(space.names) if i in alone or name in stood_for]
+    covariance[still], covariance[:, still] = 0.0, 0.0
+    return covariance
+
+
+def _moved(space: Space, fitted: Array, every: Sensitivity) -> Array:
+    """How far each number moves between stretches of the logs beyond what errors explain (DerSimonian and Laird 1986).
+
+    Joints are pooled: few stretches tell little about one. Shape: (parameters,), scaled.
+    """
+    fits, spreads = [], []
+    for number in np.unique(every.stretch):
+        rows = every.stretch == number
+        weighed = every.weighed(fitted, rows)
+        information = fitted[rows].T @ weighed
+        inverse = np.linalg.inv(information + np.eye(len(space)) / MISMATCH**2)
+        fits.append(inverse @ (weighed.T @ every.residual[rows]))
+        spreads.append(np.maximum(np.diag(inverse @ information @ inverse), 1e-12))
+    ends, weight = np.array(fits), 1 / np.array(spreads)
+    away = weight * (ends - (weight * ends).sum(axis=0) / weight.sum(axis=0)) ** 2
+    room = weight.sum(axis=0) - (weight**2).sum(axis=0) / weight.sum(axis=0)
+    kinds = np.array([p.quantity for p in space.parameters])
+    out = np.zeros(len(space))
+    for kind in set(kinds) if len(ends) > 1 else ():
+        own = kinds == kind
+        chance = (len(ends) - 1) * own.sum()  # what errors give on average, and how much more they often give
+        out[own] = np.sqrt(max(0.0, away[:, own].sum() - chance - np.sqrt(2 * chance)) / room[own].sum())
+    return out
 
 
 def free(space: Space, covariance: Array, electric: bool, position_only: bool) -> list[Unknown]:

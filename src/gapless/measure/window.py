@@ -6,6 +6,7 @@ data.errors(values)                           # (vectors, samples, columns)
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -160,6 +161,12 @@ class Windows:
     def only(self, blocks: Bools) -> Windows:
         """The same windows, compared in other blocks."""
         return replace(self, blocks=blocks)
+
+    def halved(self) -> Windows:
+        """The same windows in the same twin with half the time step."""
+        model = copy.copy(self.twin.model)
+        model.opt.timestep /= 2
+        return self.like(replace(self.twin, model=model))
 
     def like(self, twin: Twin) -> Windows:
         """The same windows in another twin of the same robot."""

@@ -67,6 +67,8 @@ class Quantity:
     """Values from which its rung starts, where the nominal one has no slope to follow."""
     structure: bool = False
     """Whether its rung puts something new into the model, which unmodelled coupling can mimic: it must gain more."""
+    stands_for: tuple[str, ...] = ()
+    """Quantities of the same joint that a fit to positions puts into this one: a gain has the motor's strength in it."""
     torque_only: bool = False
     """Whether it is fitted only where drives take torque: a position loop hides it."""
     shows: str = ""

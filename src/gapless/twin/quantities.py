@@ -22,6 +22,12 @@ def cause(parameter: str) -> str | None:
     return quantity.name if quantity.cause == "" else quantity.cause
 
 
+def stood_for(parameter: str) -> tuple[str, ...]:
+    """Parameters that a fit puts into this one, as no position tells them apart."""
+    _, slash, place = parameter.partition("/")
+    return tuple(name + slash + place for name in of(parameter).stands_for)
+
+
 def remedy(name: str) -> str:
     """What to do about a cause."""
     return next((q.remedy for q in _ALL.values() if q.remedy and cause(q.name) == name), "set {name} to {value}")

@@ -95,6 +95,12 @@ class Space:
     nominal, low, high, tolerance = (_each(name) for name in ("nominal", "low", "high", "tolerance"))
     _scale, _log = _each("scale"), _each("log")
 
+    @cached_property
+    def tolerated(self) -> tuple[Array, Array]:
+        """The ends of the tolerances, scaled."""
+        low, high = (self.to_scaled(self.clip(self.nominal + sign * self.tolerance)) for sign in (-1, 1))
+        return low, high
+
     def match(self, pattern: str) -> tuple[str, ...]:
         """The names that a pattern with `*` matches; raises if there are none."""
         hits = tuple(n for n in self.names if n == pattern or fnmatchcase(n, pattern))

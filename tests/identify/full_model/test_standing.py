@@ -29,7 +29,7 @@ def found() -> Fit:
 def test_a_standing_robot_is_predicted_far_better_than_by_its_model(found):
     e = found.heldout
     assert e.fit < 0.1 * min(e.given, e.delay, e.command)
-    assert found.trusted
+    assert found.predicts
 
 
 def test_its_gains_friction_and_delay_are_found(found):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gapless.arrays import Array, Bools
-from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model import surroundings, window_objective as coupled
 from gapless.identify.per_joint.kernel import QUANTITIES
 from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, gain_of, least_gain
@@ -32,7 +31,6 @@ class State:
     halves: Array
     space: Space
     """What was fitted: some of the twin's parameters, tied where joints share a value."""
-    parts: list[unknown.Part]
     zeros: dict[int, Array]
     rivals: list[tuple[tuple[str, ...], Array, Array]]
     """Names, where they ended, and where they ended as well from another start; scaled."""
@@ -188,11 +186,11 @@ def _coupled(state: State, full: Full, space: Space, zeros: bool, step: Step) ->
 
         x = np.array(full.remember(f"{step.key}, {label}", fitted)["x"])
         if whole:
-            x, part = objective.finish(x)
+            x = objective.finish(x)
             own_zeros = objective.own_zeros(x) if zeros else {}
             start = objective.values(x[None])[0]
         ends.append(objective.values(x[None])[0])
-    return State(state.twin, ends[0], np.stack(ends[1:]), space, [part], own_zeros, [])
+    return State(state.twin, ends[0], np.stack(ends[1:]), space, own_zeros, [])
 
 
 def _damping_as_stated(state: State) -> State:
@@ -240,8 +238,5 @@ def _touching(state: State, table: surroundings.Suspect, full: Full) -> State:
             start = np.array(full.remember(f"table, {label}", fitted)["x"])
         found.append(start[ours])
     vectors[:, ours] = found
-    data, space = full.windows(twin, table.blocks), twin.space.select("table.*")
-    there = coupled.Objective(data, space, vectors[0], coupled.typical(data, vectors[0]))
-    parts = [*state.parts, there.finish(there.start)[1]]
-    both = _with(state.space, space.parameters)
-    return State(twin, vectors[0], vectors[1:], both, parts, state.zeros, state.rivals)
+    both = _with(state.space, twin.space.select("table.*").parameters)
+    return State(twin, vectors[0], vectors[1:], both, state.zeros, state.rivals)

@@ -29,8 +29,8 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> tuple[State, li
 
     Returns the fit, the rungs, and how many seconds of the logs were used.
     """
-    logs, kept, tick = full.logs, full.split.first, full.tick
-    signals = (*full.signals, *(s for s in SIGNALS if all(s in log for log in logs) and s not in full.signals))
+    kept, tick = full.split.first, full.tick
+    signals = full.signals + measured_base(full)
     full = replace(full, signals=signals)
     begins = not {"base_pos", "base_vel"} <= set(signals)
     everything = np.ones_like(kept)
@@ -75,14 +75,19 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> tuple[State, li
         x = _remembered(
             full, f"standing, begun, part {i}", objective, (POLISH if i == 0 else ITERATIONS) if chosen else 0, 1e-3
         )
-        x, part = objective.finish(x)
+        x = objective.finish(x)
         base = objective.values(x[None])[0] if i == 0 else base
-        found.append((objective.values(x[None])[0], part))
-    vectors = np.stack([v for v, _ in found])
+        found.append(objective.values(x[None])[0])
+    vectors = np.stack(found)
     after = _heldout(whole, vectors[1:])
     rungs.append(Rung("all of it together", _positions(after, twin), *gain_of(list(before.T), list(after.T)), True))
     used = whole.count * FREE_WINDOW
-    return State(twin, vectors[0], vectors[1:], space, [found[0][1]], {}, []), rungs, used
+    return State(twin, vectors[0], vectors[1:], space, {}, []), rungs, used
+
+
+def measured_base(full: Full) -> tuple[str, ...]:
+    """Signals of a floating base that all logs have, besides those that are compared anyway."""
+    return tuple(s for s in SIGNALS if all(s in log for log in full.logs) and s not in full.signals)
 
 
 def tied(twin: Twin, quantities: Sequence[str], known: Mapping[str, float]) -> Space:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from gapless.arrays import Array
 from gapless.identify.least_squares import Colouring, colouring, least_squares, slopes, widths
-from gapless.identify.uncertainty import Part
-from gapless.measure import BLOCK, RESOLUTION, Windows, soft
+from gapless.measure import RESOLUTION, Windows, soft
 from gapless.robots import base_joint
 from gapless.twin import Space, Twin
 
@@ -125,11 +124,8 @@ class Objective:
             affects += [window_of == w] * 4
         return colouring(np.array(affects))
 
-    def finish(self, x: Array) -> tuple[Array, Part]:
-        """Last steps with the slopes that the intervals need anyway; and the residuals and slopes there, for the intervals.
-
-        Nuisance parameters, zeros and starts of windows, are projected out of the slopes.
-        """
+    def finish(self, x: Array) -> Array:
+        """Last steps, with slopes over as wide a stretch as they are worth taking on."""
         residual = self(x[None])[0]
         wide = widths(slopes(self, x, *self.bounds, self.coloured, residual, WIDE), residual)
         for _ in range(LAST_STEPS):
@@ -143,13 +139,7 @@ class Objective:
             x, residual = tried[best], residuals[best]
             if before - float(residual @ residual) < before / len(residual):  # less than the noise of one sample
                 break
-        own, others = every[:, : len(self.space)], every[:, len(self.space) :]
-        if others.size:
-            inner = others.T @ others + prior[len(self.space) :, len(self.space) :]
-            own = own - others @ np.linalg.solve(inner, others.T @ own)
-        data = self.data
-        number = data.window if data.length is not None and data.length <= BLOCK else data.block
-        return x, Part(self.space.names, residual, own, np.repeat(number, len(data.trees)), len(data.trees))
+        return x
 
 
 def solve(objective: Objective, iterations: int = 8, tolerance: float = 1e-2) -> Array:

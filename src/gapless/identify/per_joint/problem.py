@@ -12,7 +12,6 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.identify.least_squares import least_squares, slopes
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, Data, residuals
-from gapless.identify.uncertainty import Part
 from gapless.measure import mean_by, soft
 from gapless.robots import is_position_servo
 from gapless.twin import Latency, Parameter, Space, Twin
@@ -215,16 +214,10 @@ def delay_of(twin: Twin, joint: str) -> str:
     return next((f"{DELAY}/{bus}" for bus, pattern in buses.items() if fnmatch.fnmatchcase(joint, pattern)), DELAY)
 
 
-def settle(
-    twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: Bools, begin: Sequence[list[Array]]
-) -> tuple[Array, list[Part]]:
-    """Values over the twin's space, with one delay a bus, and the end of each team's fit, to the blocks in `keep`."""
+def settle(twin: Twin, teams: Sequence[Team], chosen: tuple[str, ...], keep: Bools, begin: Sequence[list[Array]]) -> Array:
+    """Values over the twin's space, with one delay a bus, from a fit of each team to the blocks in `keep`."""
     own = [solve(team, chosen, keep, start, 8, with_slopes=True) for team, start in zip(teams, begin, strict=True)]
-    parts = [
-        Part(labels(team, f.free, twin), f.residual, f.jacobian, np.concatenate([p.data.block for p in team]), 1)
-        for team, f in zip(teams, own, strict=True)
-    ]
-    values = _joined(twin, teams, own, parts)
+    values = _joined(twin, teams, own, own)
     delays = {p.delay: twin.space.names.index(p.delay) for team in teams for p in team if p.delay in twin.space.names}
     if DELAY in chosen and delays:
         # joints of a bus share one delay: with that settled, the rest of each is fitted again from where it was
@@ -232,21 +225,24 @@ def settle(
         rest = tuple(q for q in chosen if q != DELAY)
         held = [[p.at(DELAY, float(values[delays[p.delay]])) for p in team] for team in teams]
         again = [solve(team, rest, keep, [f.x], iterations=5) for team, f in zip(held, own, strict=True)]
-        values = _joined(twin, teams, again, parts)
+        values = _joined(twin, teams, again, own)
         values[list(delays.values())] = settled
-    return values, parts
+    return values
 
 
-def _joined(twin: Twin, teams: Sequence[Team], found: Sequence[Found], parts: Sequence[Part]) -> Array:
-    """All joints' values as one vector; a delay that they share is their mean, weighted by how sharply each sees it."""
+def _joined(twin: Twin, teams: Sequence[Team], ends: Sequence[Found], sharp: Sequence[Found]) -> Array:
+    """All joints' values as one vector; a delay that they share is their mean, weighted by how sharply each sees it.
+
+    ends: where each team's fit ended. sharp: with the slopes that weigh.
+    """
     values = twin.space.nominal.copy()
     seen: dict[str, list[tuple[float, float]]] = {}
-    for team, f, part in zip(teams, found, parts, strict=True):
-        noise = max(float(part.residual @ part.residual), 1e-12)
+    for team, end, slopes_of in zip(teams, ends, sharp, strict=True):
+        noise = max(float(slopes_of.residual @ slopes_of.residual), 1e-12)
         for p in team:
-            fitted = p.space.clip(p.space.from_scaled(f.x))
-            for i, label in zip(f.free, labels(team, f.free, twin), strict=True):
-                slope = part.jacobian[:, part.names.index(label)]
+            fitted = p.space.clip(p.space.from_scaled(end.x))
+            for i in end.free:
+                slope = slopes_of.jacobian[:, slopes_of.free.index(i)]
                 seen.setdefault(p.space.names[i], []).append((float(fitted[i]), float(slope @ slope) / noise + 1e-300))
     for name, pairs in seen.items():
         weights = np.array([w for _, w in pairs])

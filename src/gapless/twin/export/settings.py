@@ -194,7 +194,7 @@ def _about(summary: Mapping[str, Any]) -> tuple[str, ...]:
     known = [f"{labels[k]} {math.degrees(errors[k]):.3g}" for k in labels if isinstance(errors.get(k), int | float)]
     out = [f"Robot: {summary.get('robot', 'not named')}. Logs: {', '.join(map(str, summary.get('logs') or ['not named']))}."]
     out += [f"Held-out position error [deg]: {', '.join(known)}."] * bool(known)
-    if summary.get("trusted") is False:
-        why = " ".join(map(str, summary.get("warnings") or [])) or "it does not beat the baselines."
-        out.append(f"DO NOT USE THIS FIT: {why}")
+    for key, words in (("against", "DO NOT USE THIS FIT"), ("suspicions", "DO NOT TRUST ITS NUMBERS")):
+        if summary.get(key):
+            out.append(f"{words}: {' '.join(map(str, summary[key]))}")
     return tuple(out)

@@ -17,6 +17,7 @@ STIFFNESS = Quantity(
     "N m/rad",
     remedy="set kp to {value} ({ratio} the model's {nominal}), or find out what the firmware's unit is",
     separated={"motor.strength": "command jumps so large that the torque limit bites, or log motor torque"},
+    stands_for=("motor.strength",),
     far=(-9.0, -6.0),  # -9 is a gain that is 40 times too high in the model
     rungs=(DRIVE,),
     standing=STANDING_DRIVE,

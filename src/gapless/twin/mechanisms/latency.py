@@ -16,6 +16,7 @@ ACTION = Quantity(
     "latency.action",
     "s",
     remedy="put a delay of {value} into the model; `gapless fit` finds it to a millisecond",
+    stands_for=("latency.observation",),
     rungs=(DRIVE,),
     standing=STANDING_DRIVE,
     shows="sharp steps and a faster log show it",
