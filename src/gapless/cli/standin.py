@@ -1,18 +1,27 @@
 """`gapless standin`: record a simulated robot with secrets, or draw one."""
 
+from __future__ import annotations
+
+import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from gapless.cli import options
 from gapless.cli.options import Flag, InAir
 
+if TYPE_CHECKING:
+    from gapless.arrays import Array
+    from gapless.policy import Pilot
+    from gapless.worlds import StandInSpec
+
 
 def standin(
     spec: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[SPEC]")] = None,
     *,
-    motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv")] = "rich",
+    motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv|POLICY")] = "rich",
+    command: Annotated[str | None, tyro.conf.arg(metavar="VX,VY,YAW", help_behavior_hint="")] = None,
     seconds: float = 20.0,
     in_air: InAir = False,
     random: Flag = False,
@@ -23,12 +32,15 @@ def standin(
 ) -> None:
     """Record a stand-in (a simulated robot with secrets, described in a TOML file) moving; or draw one at random.
 
-    For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`, and
+    For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`,
+    `gapless standin secret.toml --motion runs/walk --command 0.5,0,0`, and
     `gapless standin --random --difficulty hard --seed 7 --out secret.toml`.
 
     Args:
         spec: The stand-in's file.
-        motion: What it is commanded: rich is multisine, chirp, slow triangle and a large square wave.
+        motion: What it is commanded: rich is multisine, chirp, slow triangle and a large square wave. In the folder of
+            a policy, that policy commands it, at its own rate and with its own gains.
+        command: With a policy: what it is asked for, in the order of its contract's commands.
         seconds: How long it moves.
         random: Draw a stand-in instead, and write its file.
         robot: With --random: which robot.
@@ -38,14 +50,13 @@ def standin(
     """
     import dataclasses
 
-    import numpy as np
     from rich.console import Console
     from rich.progress import Progress
 
     from gapless.errors import BadInput, PhysicsError
     from gapless.files import atomic
     from gapless.logs import write
-    from gapless.worlds import StandIn, build_standin, draw_standin, dump_standin, load_standin, plan_motion, record
+    from gapless.worlds import StandIn, draw_standin, dump_standin, load_standin, record
 
     file = out or Path("standin.toml" if random else "log.mcap")
     if random:
@@ -63,15 +74,63 @@ def standin(
         raise BadInput(f"--seed must not be negative, not {seed}")
     described = load_standin(spec)
     described = dataclasses.replace(described, in_air=True) if in_air else described
+    secret = described.tolerance > 0 or described.change or described.add
+    described, commands, meta = _commanded(described, motion, seconds, command, seed)
     stand_in, console = StandIn(described), Console(stderr=True)
-    commands = plan_motion(motion, build_standin(described), seconds, np.random.default_rng(seed))
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("recording", total=len(commands))
         try:
             log = record(stand_in, commands, stand_in.signal, str(spec), lambda: progress.advance(task))
         except PhysicsError as error:
             raise PhysicsError(f"{spec}: {error}") from None
-    if described.tolerance == 0 and not described.change and not described.add:
-        log = dataclasses.replace(log, meta={**log.meta, "twin": True})  # no secrets: the model itself
-    write(log, file)
+    if not secret:
+        meta |= {"twin": True}  # no secrets: the model itself
+    write(dataclasses.replace(log, meta={**log.meta, **meta}), file)
     options.tell(f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {file}")
+
+
+def _commanded(
+    spec: StandInSpec, motion: str, seconds: float, command: str | None, seed: int
+) -> tuple[StandInSpec, Array | list[Pilot], dict[str, Any]]:
+    """What commands a stand-in in each period, the stand-in with a policy's period and gains, and the gains that it is told."""
+    import dataclasses
+
+    import numpy as np
+
+    from gapless.errors import BadInput
+    from gapless.files import within
+    from gapless.policy import Pilot, load_policy
+    from gapless.worlds import build_standin, motion_periods, plan_motion
+
+    twin, asked, gains = build_standin(spec), _numbers(command), dict[str, Any]()
+    if not Path(motion).is_dir():
+        commands = plan_motion(motion, twin, seconds, np.random.default_rng(seed))
+        if command is not None:
+            raise BadInput(f"--command asks a policy for something, and the motion {motion} is none: --motion takes its folder")
+        return spec, commands, gains
+    policy = load_policy(motion)
+    contract, joints = policy.contract, policy.contract.joints
+    with within(motion):
+        contract.columns(twin.joints)
+        if command is None and contract.commands:
+            raise BadInput(f"the policy must be asked for {', '.join(contract.commands)}: use --command")
+        if joints.kp and joints.kd and joints.gain_unit == "Nm" and "gains" not in spec.add:
+            told = {"kp": joints.kp, "kd": joints.kd}
+            gains = {key: dict(zip(joints.names, values, strict=True)) for key, values in told.items()}
+            spec = dataclasses.replace(spec, add={**spec.add, "gains": gains})
+        spec = dataclasses.replace(spec, control_dt=contract.timing.control_dt)
+        twin = build_standin(spec)
+        return spec, [Pilot(policy, twin, asked)] * motion_periods(seconds, twin.control_dt), gains
+
+
+def _numbers(command: str | None) -> list[float]:
+    """What a policy is asked for."""
+    from gapless.errors import BadInput
+
+    try:
+        numbers = [float(part) for part in command.split(",")] if command is not None else []
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise BadInput(f"--command takes numbers with commas between them, such as 0.5,0,0, not {command!r}")
+    return numbers

@@ -1,4 +1,4 @@
-"""The contract of a policy for a task and a robot, and whether a robot can run a given one."""
+"""The contract of a policy for a task and a robot."""
 
 from importlib import metadata
 
@@ -6,22 +6,9 @@ import numpy as np
 
 from gapless.errors import BadInput
 from gapless.learn.task import Task
-from gapless.policy import Action, Contract, Conventions, Joints, Observation, RobotIdentity, Source, Timing
+from gapless.policy import ACTION_KINDS, Action, Contract, Conventions, Joints, Observation, RobotIdentity, Source, Timing
 from gapless.robots import Drive, imu_of
 from gapless.twin import Motor, Twin
-
-KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
-
-
-def check_drives(twin: Twin, contract: Contract) -> None:
-    """Raise unless the robot's drives take what the policy commands, at its period."""
-    for d in (d for d in twin.drives if d.name in contract.joints.names):
-        kind = KINDS[d.signal]
-        if kind != contract.action.kind:
-            raise BadInput(f"the policy commands {contract.action.kind}, but the drive of {d.name} takes {kind}")
-    period = contract.timing.control_dt
-    if period is not None and abs(period - twin.control_dt) > 1e-6:
-        raise BadInput(f"the policy runs every {period:g} s, but {twin.name} is commanded every {twin.control_dt:g} s")
 
 
 def _most(twin: Twin, d: Drive, torque: float) -> float:
@@ -66,7 +53,7 @@ def build_contract(twin: Twin, task: Task) -> Contract:
             tuple((j.low, j.high) if np.isfinite(j.low + j.high) else None for j in table),
             "duty" if in_duty else "Nm",
         ),
-        action=Action(KINDS[signal], twin.joints, scale, offset, reference=task.episode.reference),
+        action=Action(ACTION_KINDS[signal], twin.joints, scale, offset, reference=task.episode.reference),
         observation=Observation(tuple(task.terms(twin))),
         timing=Timing(twin.control_dt, twin.model.opt.timestep, twin.substeps),
         source=Source("gapless", metadata.version("gapless")),

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.learn import mirror
-from gapless.learn.contract import build_contract, check_drives
+from gapless.learn.contract import build_contract
 from gapless.learn.scene import Scene
 from gapless.learn.task import Task
-from gapless.policy import Contract, Estimator, Gait, Observation, Observer, targets
+from gapless.policy import Contract, Estimator, Gait, Observation, Observer, check_drives, targets
 from gapless.rotations import multiply
 from gapless.twin import Belief, Space, Twin
 from gapless.worlds import Worlds

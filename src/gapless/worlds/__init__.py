@@ -8,7 +8,7 @@ from gapless.worlds.command_path import Stream
 from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from gapless.worlds.engine import quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
-from gapless.worlds.motions import multisine, plan as plan_motion
+from gapless.worlds.motions import multisine, periods as motion_periods, plan as plan_motion
 from gapless.worlds.recording import record
 from gapless.worlds.replayer import BASE as BASE_SIGNALS, Replayer, replay
 from gapless.worlds.replays import Replays, replay_logs

@@ -35,15 +35,11 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     Returns:
         Shape: (periods, joints); in rad for position servos, rad/s for velocity servos, N m for torque drives.
     """
-    if not 0 < seconds <= 36000:
-        raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
-    if round(seconds / twin.control_dt) < 1:
-        raise BadInput(f"a motion of {seconds:g} s is shorter than a control period of {twin.control_dt:g} s")
-    t = (np.arange(round(seconds / twin.control_dt)) * twin.control_dt).astype(np.float64)
+    t = (np.arange(periods(seconds, twin.control_dt)) * twin.control_dt).astype(np.float64)
     if name.endswith(".csv"):
         return _from_file(name, twin, t)
     if name not in SHAPES:
-        raise unknown("motion", name, [*SHAPES, "a .csv file"])
+        raise unknown("motion", name, [*SHAPES, "a .csv file", "the folder of a policy"])
     tips, sway = _stance(twin)
     centre, reach = _reach(twin, min(0.35, STEADY * tips))
     wave = SHAPES[name](t, len(twin.joints), rng)
@@ -51,6 +47,15 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     swing = reach * wave * ease
     ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]  # others: by their reach
     return np.clip(centre + swing - swing @ sway.T @ sway, *np.reshape(ends, (-1, 2)).T)
+
+
+def periods(seconds: float, control_dt: float) -> int:
+    """How many control periods a motion lasts; one that is too short or too long is refused."""
+    if not 0 < seconds <= 36000:
+        raise BadInput(f"a motion lasts between 0 and 36000 s, not {seconds:g}")
+    if round(seconds / control_dt) < 1:
+        raise BadInput(f"a motion of {seconds:g} s is shorter than a control period of {control_dt:g} s")
+    return round(seconds / control_dt)
 
 
 def _stance(twin: Twin) -> tuple[float, Array]:

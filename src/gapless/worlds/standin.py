@@ -5,6 +5,7 @@ seed = 3
 in_air = true                    # the base is held
 tolerance = 1.0                  # what is not named is drawn within this many tolerances; 0: exactly as modelled
 motion_capture = false           # true: the exact base_pos and base_vel of a free base are read too, world frame
+control_dt = 0.02                # time between commands; as the model says unless given
 timestep = 0.0025                # half the twin's unless given, so that finding its numbers is no tautology
 [change]
 "friction.viscous/*" = "x1.8"    # a factor
@@ -56,6 +57,7 @@ class Spec(Checked):
     add: Mapping[str, Mapping[str, Any]] = checked(checks.mapping, factory=dict)
     sensors: Mapping[str, float] = checked(checks.mapping, factory=dict)
     motion_capture: bool = checked(checks.flag, False)
+    control_dt: float | None = checked(checks.number, None, low=SHORTEST, high=10.0)
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
@@ -192,7 +194,8 @@ def build(spec: Spec) -> Twin:
             raise unknown("mechanism", name, kinds)
         add.append(mechanism_from(f"add.{name}", kinds[name], settings))
     step = load_robot(spec.robot).model.opt.timestep
-    return Twin.load(spec.robot, add=add, timestep=step / 2 if spec.timestep is None else spec.timestep, in_air=spec.in_air)
+    step = step / 2 if spec.timestep is None else spec.timestep
+    return Twin.load(spec.robot, add=add, control_dt=spec.control_dt, timestep=step, in_air=spec.in_air)
 
 
 def common_signal(twin: Twin) -> str:
@@ -264,7 +267,7 @@ def _change(twin: Twin, quantity: str, rng: np.random.Generator) -> tuple[str, s
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     always = ("robot", "seed", "in_air", "tolerance")
-    keys = [*always, *(key for key in ("motion_capture", "timestep") if getattr(spec, key))]
+    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep") if getattr(spec, key))]
     lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]
