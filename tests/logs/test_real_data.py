@@ -1,12 +1,13 @@
 """All folders of real logs load, and are what their README says."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gapless.logs import find, read
+from gapless.logs import find, inspect, read
 
 ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
 
@@ -106,6 +107,11 @@ def test_z1_has_gains_by_joint_and_no_feed_forward(data: Path) -> None:
     same = np.isclose(log["tau_cmd"].values, own, atol=1e-4)
     assert same[1:].all(), "its torque is what the gains give, so nothing is fed forward"
     assert "tau_ff" not in log
+    as_fed = replace(log, signals={**log.signals, "tau_ff": replace(log["tau_cmd"], name="tau_ff")})
+    twice = [f for f in inspect(as_fed, delay=False).findings if f.code == "doubled"]
+    assert [f.joint for f in twice] == list(log.joints), "and whoever maps it so is told"
+    assert "it would act twice, so map it as tau_cmd" in twice[0].sentence
+    assert not [f for f in inspect(log, delay=False).findings if f.code == "doubled"]
     error = np.degrees(log["q"].values - log["q_cmd"].values)[:, :6]
     assert np.sqrt((error[log["q"].time // 2 % 2 == 0] ** 2).mean()) == pytest.approx(5.2, rel=0.01), "even blocks, arm joints"
 

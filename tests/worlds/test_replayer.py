@@ -10,7 +10,7 @@ from gapless.errors import BadInput
 from gapless.logs import Log, read
 from gapless.twin import DC, Armature, Friction, Gains, Motor, Offset, Point, Twin
 from gapless.worlds import Replayer, Worlds, replay
-from gapless.worlds.initial_state import register_lag, velocity
+from gapless.worlds.initial_state import register_lag, trusted_velocity, velocity
 from gapless.worlds.motions import plan
 from gapless.worlds.recording import record
 from gapless.worlds.standin import Spec, StandIn
@@ -374,3 +374,13 @@ def test_clocks_that_do_not_meet_are_refused():
     late = {**log.signals, "q_cmd": replace(log["q_cmd"], time=log["q_cmd"].time + 1000)}
     with pytest.raises(BadInput, match="not logged at the same time"):
         replay(Twin.load("arm"), Log(late, log.joints))
+
+
+def test_windows_do_not_start_from_a_velocity_that_was_never_measured():
+    """A register that reads 0 throughout while its joint moves: its column alone is estimated from the positions."""
+    time = np.arange(400) * 0.005
+    q, dq = np.sin(3 * time[:, None] + [0.0, 1.0]), 3 * np.cos(3 * time[:, None] + [0.0, 1.0])
+    log = Log.from_arrays(("arm", "grip"), time, {"q": q, "dq": dq * [1.0, 0.0]})
+    speed = trusted_velocity(log, ("arm", "grip"))
+    assert np.array_equal(speed.column("arm"), dq[:, 0])
+    np.testing.assert_allclose(speed.column("grip")[20:-20], dq[20:-20, 1], atol=0.02)

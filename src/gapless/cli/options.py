@@ -18,7 +18,11 @@ Robot = Annotated[str, tyro.conf.arg(help="A built-in robot, an MJCF or URDF fil
 Logs = Annotated[
     tuple[Path, ...],
     tyro.conf.Positional,
-    tyro.conf.arg(metavar="LOG...", help="Files, SAGE or LeRobot folders, or folders of logs.", help_behavior_hint=""),
+    tyro.conf.arg(
+        metavar="LOG...",
+        help="Files, SAGE or LeRobot folders, or folders of logs; LOG@0.2:2 is a stretch in seconds.",
+        help_behavior_hint="",
+    ),
 ]
 Mapping = Annotated[
     str | None,

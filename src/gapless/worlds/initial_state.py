@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -60,11 +61,24 @@ def register_lag(log: Log) -> float:
 
 
 def trusted_velocity(log: Log, joints: tuple[str, ...]) -> Signal:
-    """The velocity to start windows from: the logged one, unless it lags behind the positions."""
+    """The velocity to start windows from: the logged one, unless it lags behind the positions; of dead columns estimated."""
     logged = "dq" in log and set(joints) <= set(log["dq"].columns)
-    if logged and (len(log["q"].time) < 20 or abs(register_lag(log)) < TRUST / max(log.rate("q"), 1e-9)):
-        return log["dq"]
-    return velocity(log)
+    if not logged or not (len(log["q"].time) < 20 or abs(register_lag(log)) < TRUST / max(log.rate("q"), 1e-9)):
+        return velocity(log)
+    speed = log["dq"]
+    dead = [j for j in joints if len(log["q"].time) >= 20 and _constant(speed.column(j)) and not _constant(log["q"].column(j))]
+    if not dead:
+        return speed
+    estimate, values = velocity(log), speed.values.copy()
+    for joint in dead:
+        values[:, speed.columns.index(joint)] = np.interp(speed.time, estimate.time, estimate.column(joint))
+    return replace(speed, values=values)
+
+
+def _constant(values: Array) -> bool:
+    """Whether a column never changes, or was never measured."""
+    seen = values[np.isfinite(values)]
+    return len(seen) == 0 or float(np.ptp(seen)) == 0.0
 
 
 def joint_columns(signal: Signal, joints: tuple[str, ...], times: Array) -> Array:

@@ -1,6 +1,6 @@
 """Joints: names the model does not have, ranges, signs, zeros, swapped channels, and angles that are not radians."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf, pi
 
 import numpy as np
@@ -20,6 +20,8 @@ WHOLE = 8 * pi
 """rad; position-controlled joints do not turn further."""
 BETTER = 0.4
 """Another reading of a channel must leave less than this share of the error."""
+DOUBLED = 0.01
+"""Share of a torque's spread up to which it is the one that the gains give."""
 
 
 def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
@@ -36,6 +38,7 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
     yield from explained
     yield from _ranges(log, model or {}, {f.joint for f in explained})
     yield from _torques(log)
+    yield from _doubled(log)
 
 
 def _names(log: Log, joints: list[str]) -> Iterator[Finding]:
@@ -187,3 +190,25 @@ def _torques(log: Log) -> Iterator[Finding]:
         if alike < -0.6:
             text = f"tau of {joint} mirrors its command (correlation {alike:.2f}): one of them has the wrong sign"
             yield Finding("sign", ERROR, text, "tau", joint, value=alike, unit="1")
+
+
+def _doubled(log: Log) -> Iterator[Finding]:
+    """A torque that is said to be fed forward and is what the drive's own position loop gives."""
+    if not all(name in log and log[name].ordered for name in ("q", "dq", "q_cmd", "tau_ff")):
+        return
+    time = log["tau_ff"].time
+    q, dq, wanted = (log.at(name, time) for name in ("q", "dq", "q_cmd"))
+    for joint in log.shared("tau_ff", "q_cmd"):
+        if joint not in log["q"].columns or joint not in log["dq"].columns:
+            continue
+        gains = [log.meta.get(name) for name in ("kp", "kd")]
+        kp, kd = (gain.get(joint) if isinstance(gain, Mapping) else gain for gain in gains)
+        if not isinstance(kp, int | float) or not isinstance(kd, int | float):
+            continue
+        fed = log["tau_ff"].column(joint)
+        off = wanted[:, log["q_cmd"].columns.index(joint)] - q[:, log["q"].columns.index(joint)]
+        loop = kp * off - kd * dq[:, log["dq"].columns.index(joint)]
+        size = float(np.nanstd(fed))
+        if size > 0 and float(np.nanmedian(np.abs(fed - loop))) < DOUBLED * size:
+            text = f"tau_ff of {joint} is what its gains give, kp (q_cmd - q) - kd dq: it would act twice, so map it as tau_cmd"
+            yield Finding("doubled", ERROR, text, "tau_ff", joint)
