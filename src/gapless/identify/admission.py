@@ -56,8 +56,7 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             if recording in files:
                 raise BadInput(f"{log.name}: the same recording as {files[recording]}")
             kept, left_out = _readable(twin, log)
-            notes += left_out + _ranges(twin, kept)
-            _follows(twin, kept)
+            notes += left_out + _ranges(twin, kept) + _follows(twin, kept)
             _overlaps(twin, kept)
             _survives(twin, kept)
         except (BadInput, PhysicsError) as error:
@@ -129,10 +128,11 @@ def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
     return "check its unit (degrees?), its encoder's zero and sign, or the model's range"
 
 
-def _follows(twin: Twin, log: Log) -> None:
-    """Whether each joint does what it is told, or at least something that has to do with it."""
+def _follows(twin: Twin, log: Log) -> list[str]:
+    """Whether each joint does what it is told, or at least something that has to do with it; sentences where it is stopped."""
     clock, name = log["q"].time, log.name
-    wrong = {f.joint: f for f in joint_findings(log, None) if f.severity == ERROR and f.signal in ("q", "q_cmd")}
+    findings = list(joint_findings(log, None))
+    wrong = {f.joint: f for f in findings if f.severity == ERROR and f.signal in ("q", "q_cmd")}
     for d in (d for d in twin.drives if not d.passive):
         kind, q = d.signal, log["q"].column(d.name)
         on = np.isfinite(q)
@@ -154,6 +154,7 @@ def _follows(twin: Twin, log: Log) -> None:
         if not any(_correlation(u[rows_in_force(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
     moving([log])
+    return [f"{name}: {f.sentence}" for f in findings if f.code == "stop"]
 
 
 def _overlaps(twin: Twin, log: Log) -> None:

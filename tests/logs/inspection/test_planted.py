@@ -219,3 +219,20 @@ def test_nearest_names_are_offered(originals: dict[str, tuple[Log, Ranges | None
     report = inspect(log.rename({"elbow_flex": "elbow_flexx"}), facts)
     assert report.errors == 1
     assert "unknown joint 'elbow_flexx': did you mean 'elbow_flex'" in report.findings[0].sentence
+
+
+def gripper(stop: float) -> Log:
+    """A joint with dry friction that follows triangles 0.12 rad late, and closes at a stop."""
+    time = np.arange(3000) * 0.005
+    command = 0.5 * np.abs((time + 1) % 4 - 2) - 0.5
+    q = np.zeros_like(command)
+    for i in range(1, len(q)):
+        q[i] = min(np.clip(q[i - 1], command[i] - 0.12, command[i] + 0.12), stop)
+    return Log.from_arrays(("grip",), time, {"q": q[:, None], "q_cmd": command[:, None]})
+
+
+def test_a_stop_that_the_command_goes_beyond_is_named_with_its_place() -> None:
+    found = [f for f in inspect(gripper(0.3), {"grip": (-2.0, 1.0)}).findings if f.code == "stop"]
+    assert len(found) == 1 and found[0].value == pytest.approx(0.3, abs=0.01)
+    assert "stops at about 0.300 rad" in found[0].sentence and "the model's range ends at 1.000" in found[0].sentence
+    assert not [f for f in inspect(gripper(9.0)).findings if f.code == "stop"], "friction alone is no stop"

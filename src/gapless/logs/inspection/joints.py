@@ -20,6 +20,12 @@ WHOLE = 8 * pi
 """rad; position-controlled joints do not turn further."""
 BETTER = 0.4
 """Another reading of a channel must leave less than this share of the error."""
+STRIDE, BEFORE, VISIT = 0.05, 0.3, 0.5
+"""s over which a joint is seen to stand still, before which it still moved, and after which it stands there anew."""
+TOLD = 0.015
+"""rad that a command must go on during a stride."""
+VISITS, ALIKE = 3, 0.06
+"""How often a joint must stop at the same place, and what is the same [rad]."""
 DOUBLED = 0.01
 """Share of a torque's spread up to which it is the one that the gains give."""
 
@@ -39,6 +45,7 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
     yield from _ranges(log, model or {}, {f.joint for f in explained})
     yield from _torques(log)
     yield from _doubled(log)
+    yield from _stops(log, model or {})
 
 
 def _names(log: Log, joints: list[str]) -> Iterator[Finding]:
@@ -212,3 +219,43 @@ def _doubled(log: Log) -> Iterator[Finding]:
         if size > 0 and float(np.nanmedian(np.abs(fed - loop))) < DOUBLED * size:
             text = f"tau_ff of {joint} is what its gains give, kp (q_cmd - q) - kd dq: it would act twice, so map it as tau_cmd"
             yield Finding("doubled", ERROR, text, "tau_ff", joint)
+
+
+def _stops(log: Log, model: Ranges) -> Iterator[Finding]:
+    """Joints that end at the same place again and again, while their commands go on."""
+    rate = log.rate("q") if "q" in log and "q_cmd" in log else 0.0
+    if rate <= 0 or not log["q"].ordered or not log["q_cmd"].ordered:
+        return
+    stride, wanted = max(1, round(STRIDE * rate)), log.at("q_cmd", log["q"].time)
+    for joint in log.shared("q", "q_cmd"):
+        q, command = log["q"].column(joint), wanted[:, log["q_cmd"].columns.index(joint)]
+        if len(q) <= stride or np.isnan(q).all():
+            continue
+        for side in (1.0, -1.0):
+            places = _stopped(side * q, side * command, stride, rate)
+            place = side * float(np.median(places)) if places else 0.0
+            alike = sum(abs(side * p - place) < ALIKE for p in places)
+            end, travel = side * float(np.nanmax(side * q)), float(np.nanmax(q) - np.nanmin(q))
+            if alike < max(VISITS, 0.6 * len(places)) or abs(place - end) > 0.1 * travel:
+                continue
+            limit = model.get(joint, (-inf, inf))[int(side > 0)]
+            allowed = f", where the model's range ends at {limit:.3f}" if np.isfinite(limit) else ""
+            text = f"q of {joint} stops at about {place:.3f} rad, {alike} times, while its command goes on{allowed}: "
+            text += "put the stop or the contact into the model, or check whether its drive is too weak"
+            yield Finding("stop", WARNING, text, "q", joint, value=place, unit="rad")
+
+
+def _stopped(q: np.ndarray, command: np.ndarray, stride: int, rate: float) -> list[float]:
+    """Where a joint that was moving upwards stands, while its command rises and is further ahead than when it moved [rad]."""
+    moved, told, ahead = q[stride:] - q[:-stride], command[stride:] - command[:-stride], command - q
+    follows, stands = (told > TOLD) & (moved > 0.5 * told), (told > TOLD) & (moved < 0.1 * told)
+    moving = np.flatnonzero(follows)
+    places, last = list[float](), -inf
+    for i in np.flatnonzero(stands).tolist():
+        before = int(np.searchsorted(moving, i)) - 1
+        if before < 0 or i - moving[before] > BEFORE * rate:
+            continue
+        if ahead[i + stride] > 1.1 * max(ahead[moving[before]], 0.0) + 0.005:
+            places += [float(q[i + stride])] if i - last > VISIT * rate else []
+            last = i
+    return places
