@@ -59,11 +59,12 @@ def z1() -> dict[str, float]:
 def acromonk() -> dict[str, float]:
     """Swings under one controller to those under the other, both ways, windows of 0.5 s; elbow and passive shoulder.
 
-    Torque is as measured. Of the swing that begins and ends with both hooks on a bar, only what lies between is used.
+    Torque is as measured. Of swings that begin and end with both hooks on a bar, only what lies between is used.
     `..._held` is the last state held.
     """
     logs = [read(f, mapping="acromonk") for f in sorted((DATA / "acromonk/logs").glob("Z*.csv.gz"))]
-    logs.append(read(f"{DATA}/acromonk/logs/BF_tvlqr_1x.csv.gz@0.2:2", mapping="acromonk"))
+    between = ("BF_tvlqr_1x.csv.gz@0.2:2", "FB_pd_1x_.csv.gz@0.25:3")
+    logs += [read(f"{DATA}/acromonk/logs/{name}", mapping="acromonk") for name in between]
     twin = as_given(DATA / "acromonk/model/acromonk.xml", logs[0])
     errors: dict[str, list[Array]] = {"held": [], "published": [], "": []}
     seconds = 0.0

@@ -384,3 +384,13 @@ def test_windows_do_not_start_from_a_velocity_that_was_never_measured():
     speed = trusted_velocity(log, ("arm", "grip"))
     assert np.array_equal(speed.column("arm"), dq[:, 0])
     np.testing.assert_allclose(speed.column("grip")[20:-20], dq[20:-20, 1], atol=0.02)
+
+
+def test_a_sample_that_repeats_the_time_of_the_one_before_is_left_out_and_time_that_runs_back_is_refused():
+    time = np.arange(100) * 0.01
+    q = np.sin(3 * time)[:, None]
+    twin = twin_of(wheel(timestep=0.001))
+    whole, again = (Log.from_arrays(("axle",), t, {"q": q, "tau_cmd": q}) for t in (time, np.r_[time[:50], time[49:-1]]))
+    assert replay(twin, again).time.shape == (1, 99) and replay(twin, whole).time.shape == (1, 100)
+    with pytest.raises(BadInput, match="rising time"):
+        replay(twin, Log.from_arrays(("axle",), np.r_[time[:50], time[40:-10]], {"q": q, "tau_cmd": q}))

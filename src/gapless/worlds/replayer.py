@@ -7,7 +7,7 @@ Commands are held, delayed and limited by the same rules as in `Worlds`, on the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import mujoco
@@ -96,10 +96,11 @@ class Replayer:
             end: how much of the log to use [s]; all of it unless given.
             starts: when windows start, on the log's clock [s]; end to end unless given.
         """
+        self.joints = _joints(twin, log)
+        log = _once(log)
         self.twin, self.log = twin, log
         self._threads = threads
         self._worlds: Worlds | None = None
-        self.joints = _joints(twin, log)
         self._drives = twin.drives
         step = self._step = twin.model.opt.timestep
         clock = log["q"].time
@@ -359,6 +360,17 @@ def _windows(log: Log, joints: tuple[str, ...], last: float, window: float | Non
     if not starts:
         raise BadInput(f"{log.name}: no stretch without gaps is as long as half a window of {window:g} s")
     return np.array(starts), float(window)
+
+
+def _once(log: Log) -> Log:
+    """The log without samples of q that repeat the time of the one before, as recorders write them now and then."""
+    q = log["q"]
+    new = np.diff(q.time, prepend=-np.inf) != 0
+    if new.all():
+        return log
+    host = None if q.host_time is None else q.host_time[new]
+    once = replace(q, time=q.time[new], values=q.values[new], host_time=host)
+    return replace(log, signals={**log.signals, "q": once})
 
 
 def _joints(twin: Twin, log: Log) -> tuple[str, ...]:
