@@ -60,13 +60,13 @@ def acromonk() -> dict[str, float]:
     """Swings under one controller to those under the other, both ways, windows of 0.5 s; elbow and passive shoulder.
 
     Torque is as measured. Of swings that begin and end with both hooks on a bar, only what lies between is used.
-    `..._held` is the last state held.
+    `..._held` is the last state held. The IMU's zero differs by 3 deg between logs: `..._zeroed` as for the double pendulum.
     """
     logs = [read(f, mapping="acromonk") for f in sorted((DATA / "acromonk/logs").glob("Z*.csv.gz"))]
     between = ("BF_tvlqr_1x.csv.gz@0.2:2", "FB_pd_1x_.csv.gz@0.25:3")
     logs += [read(f"{DATA}/acromonk/logs/{name}", mapping="acromonk") for name in between]
     twin = as_given(DATA / "acromonk/model/acromonk.xml", logs[0])
-    errors: dict[str, list[Array]] = {"held": [], "published": [], "": []}
+    errors: dict[str, list[Array]] = {"held": [], "published": [], "": [], "zeroed": []}
     seconds = 0.0
     for kind in ("_pd_", "_tvlqr_"):
         found = fit_admitted(twin, [log for log in logs if kind not in log.name], print)
@@ -77,6 +77,8 @@ def acromonk() -> dict[str, float]:
             errors["held"].append((result.measured["q"][:, :1] - result.measured["q"])[seen])
             for name, error in zip(("published", ""), result.error("q"), strict=True):
                 errors[name].append(error[seen])
+            size = typical(windows(found.twin, [log]), found.values)
+            errors["zeroed"] += [e.reshape(-1, 2) for e in _zeroed(found, log, size)]
     out: dict[str, float] = {}
     for name, parts in errors.items():
         size = np.degrees(np.sqrt((np.concatenate(parts) ** 2).mean(axis=0)))
@@ -144,19 +146,25 @@ def pendulum() -> dict[str, float]:
     size, zeroed = typical(test, found.values), []
     cheat = Objective(test, found.belief.space, found.values, size)
     plain.append(test.errors(cheat.values(solve_windows(cheat)[None])))
-    offsets = [found.twin.space.names.index(f"offset.encoder/{j}") for j in found.twin.joints]
     for log in logs[1::2]:
-        starts = windows(found.twin, [log]).replayers[0].starts
-        for parity in (0, 1):
-            own, other = (windows(found.twin, [log], starts=[starts[p::2]]) for p in (parity, 1 - parity))
-            space = found.twin.space.select("offset.encoder/*")
-            objective = Objective(own, space, found.values, size)
-            values = found.values.copy()
-            values[offsets] = objective.values(solve_windows(objective)[None])[0][offsets]
-            zeroed.append(other.errors(values[None]))
+        zeroed += _zeroed(found, log, size)
     figures = zip(("published", "", "seen", "zeroed"), map(rms, (*([e] for e in plain), zeroed)), strict=True)
     out = {f"pendulum_q{j + 1}{'_' if n else ''}{n}": float(e[j]) for n, e in figures for j in (0, 1)}
     return out | {"pendulum_s": found.seconds}
+
+
+def _zeroed(found: Fit, log: Log, size: Array) -> list[Array]:
+    """Errors in windows of a log, with its encoder zeros from those of the other parity. size: of each joint's error."""
+    out = []
+    offsets = [found.twin.space.names.index(f"offset.encoder/{j}") for j in found.twin.joints]
+    starts = windows(found.twin, [log]).replayers[0].starts
+    for parity in (0, 1):
+        own, other = (windows(found.twin, [log], starts=[starts[p::2]]) for p in (parity, 1 - parity))
+        objective = Objective(own, found.twin.space.select("offset.encoder/*"), found.values, size)
+        values = found.values.copy()
+        values[offsets] = objective.values(solve_windows(objective)[None])[0][offsets]
+        out.append(other.errors(values[None]))
+    return out
 
 
 def xl330() -> dict[str, float]:
