@@ -6,17 +6,20 @@ from pathlib import Path
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
-from gapless.identify import Fit
+from gapless.identify import Comparison, Fit
 from gapless.learn import CourseResult
 from gapless.logs import Inspection
 from gapless.report import Result
 from gapless.worlds import Replays
 
-KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Inspection, Replays, CourseResult)
+KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, Inspection, Replays, CourseResult)
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
-    """What a fit, a diagnosis, an experiment, an inspection, replays or a course saved; the folder may come from anywhere."""
+    """What a fit, a comparison, a diagnosis, an experiment, an inspection, replays or a course saved.
+
+    The folder may come from anywhere.
+    """
     for kind in KINDS:
         if (Path(folder) / f"{kind.NAME}.json").is_file():
             return kind.load(folder)

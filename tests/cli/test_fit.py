@@ -19,8 +19,8 @@ KP = 0.7  # of the nominal gain: the stand-in's secret
 MODELS = Path(gapless.identify.__file__).parents[1] / "robots/models"
 
 
-def recorded(robot: str, seconds: float, seed: int = 0) -> Log:
-    change = {"gains.kp/*": f"x{KP}", "friction.coulomb/*": "x2"}
+def recorded(robot: str, seconds: float, seed: int = 0, kp: float = KP) -> Log:
+    change = {"gains.kp/*": f"x{kp}", "friction.coulomb/*": "x2"}
     spec = Spec(robot, tolerance=0, change=change, sensors={"noise_q": 0.0003})
     stand_in = StandIn(spec)
     return record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(seed)), stand_in.signal)
@@ -304,6 +304,45 @@ def test_a_temperature_in_the_log_is_in_the_report_and_none_is_not(bench, capsys
     warm = 30 + some["q"].time[:, None]
     fitted(capsys, "bench", wrote("warm.npz", some, temperature=warm), "--out", "warm")
     assert "Residual against temperature" in Path("warm/report.html").read_text().split("<body>")[1]
+
+
+def test_two_fits_are_compared(bench, capsys):
+    fitted(capsys, "bench", wrote("first.npz", bench.slice(0, 6)), "--out", "first")
+    fitted(capsys, "bench", wrote("second.npz", bench.slice(6, 12)), "--out", "second")
+    stiffer = recorded("bench", 6.0, kp=1.0)
+    fitted(capsys, "bench", wrote("stiff.npz", stiffer), "--out", "stiff")
+    before = {p: p.read_bytes() for p in Path("first").iterdir()}
+    same = fitted(capsys, "--compare", "first", "second")
+    assert same["holds"]
+    assert not same["changed"]
+    assert same["a"]["name"] == "first"
+    other = fitted(capsys, "--compare", "first", "stiff", "--out", "moved")
+    assert not other["holds"]
+    assert other["changed"] == ["gains.kp/servo"]  # the truth, though masses that may all be off blur each number alone
+    assert other["parameters"]["gains.kp/servo"]["ratio"] == pytest.approx(1 / KP, rel=0.1)
+    assert json.loads(Path("moved/comparison.json").read_text()) == other
+    assert sorted(p.name for p in Path("moved").iterdir()) == ["comparison.json", "report.html"]
+    assert {p: p.read_bytes() for p in Path("first").iterdir()} == before
+    main(["fit", "--compare", "first", "stiff"])
+    assert "A is first, B is stiff." in capsys.readouterr().out
+    assert "neither a model nor logs" in refused(capsys, "bench", "first.npz", "--compare", "first", "second")
+    assert "has a fit in it" in refused(capsys, "--compare", "first", "second", "--out", "first")
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ((), "name a model and logs"),
+        (("--compare", "nowhere", "."), "nowhere: not a folder that `gapless fit` wrote, since it has no fit.json"),
+        (("--compare", "text", "text"), "text/belief.json: not valid JSON"),
+    ],
+)
+def test_what_is_no_fit_is_not_compared(argv, sentence, capsys):
+    Path("text").mkdir()
+    for name in ("fit.json", "belief.json"):
+        Path("text", name).write_text("text")
+    Path("text/twin.xml").write_text((MODELS / "bench.xml").read_text())
+    assert sentence in refused(capsys, *argv)
 
 
 def test_help_shows_an_example(capsys):

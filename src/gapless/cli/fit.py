@@ -10,8 +10,8 @@ from gapless.cli.options import Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
 
 
 def fit(
-    model: Model,
-    logs: Logs,
+    model: Annotated[Model, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = "",
+    logs: Logs = (),
     *,
     mapping: Mapping = None,
     kp: Kp = None,
@@ -24,7 +24,8 @@ def fit(
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
     particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
     resume: Flag = False,
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("fit"),
+    compare: Annotated[tuple[Path, Path] | None, tyro.conf.arg(metavar="A B", help_behavior_hint="")] = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: fit)")] = None,
     json: Json = False,
 ) -> None:
     """Fit a model to logs: find the drives' gains, delay and friction, and say what the logs do not tell.
@@ -34,6 +35,8 @@ def fit(
     gapless fit arm monday.mcap tuesday.mcap --out fitted
 
     gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5"
+
+    gapless fit --compare monday tuesday
 
     The folder gets twin.xml (plain MJCF), belief.json, fit.json and report.html.
 
@@ -48,6 +51,8 @@ def fit(
             from simulations, by a network (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
         resume: Go on with what DIR has of an earlier run.
+        compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
+            recordings, and what may have changed. Its page is written if --out is given.
         out: Folder for the results.
     """
     from dataclasses import replace
@@ -55,10 +60,17 @@ def fit(
     from rich.console import Console
 
     from gapless import identify
+    from gapless.errors import BadInput
     from gapless.logs import load_mapping, read_all
     from gapless.robots import load_robot
     from gapless.twin import as_given, known_values
 
+    if compare:
+        _compare(compare, bool(model or logs), out, json)
+        return
+    if not model:
+        raise BadInput("name a model and logs, such as `gapless fit arm monday.mcap`, or two fits to --compare")
+    out = out or Path("fit")
     stated = options.pairs("fix", tuple(pair for several in fix for pair in several))
     robot = load_robot(model)
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
@@ -74,3 +86,19 @@ def fit(
     options.show(result, json)
     if not json:
         options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html are in {out}")
+
+
+def _compare(folders: tuple[Path, Path], more: bool, out: Path | None, json: bool) -> None:
+    """Which numbers moved between two fits. more: whether a model or logs were named as well."""
+    from gapless import identify
+    from gapless.errors import BadInput
+
+    if more:
+        raise BadInput("--compare takes two folders of earlier fits, and neither a model nor logs")
+    if out and (out / "fit.json").exists():
+        raise BadInput(f"{out}: has a fit in it, whose page would be lost; name another folder for the comparison")
+    result = identify.compare(*folders)
+    options.show(result, json)
+    if out:
+        result.save(out)
+        options.tell(f"comparison.json and report.html are in {out}")

@@ -2,9 +2,11 @@
 
 `per_joint/` simulates each joint alone along the measured trajectory, at nanoseconds a step, and chooses its friction and motor
 model on a ladder, as long as held-out error falls. `full_model/` then fits what couples. `trust.py` judges the result and
-`uncertainty.py` says what the logs leave open. `excitation/` designs the motion to record next.
+`uncertainty.py` says what the logs leave open; `compare.py` says which numbers
+moved between two recordings. `excitation/` designs the motion to record next.
 """
 
+from gapless.identify.compare import Comparison, compare
 from gapless.identify.excitation.design import WORK, excite
 from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.identify.excitation.result import Excitation

@@ -1,6 +1,7 @@
 """Figures in words: sizes with units, shares, what is not known; and text that plotly shows as it is."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -30,6 +31,12 @@ def percent(share: Any) -> str:
 def short(value: Any) -> str:
     """A number in three digits."""
     return f"{value:.3g}" if known(value) else "–"
+
+
+def few(names: Iterable[str], most: int = 4) -> str:
+    """Names in a sentence, not more than so many."""
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 
 def literal(text: str) -> str:

@@ -73,6 +73,8 @@ class Quantity:
     """Whether it is fitted only where drives take torque: a position loop hides it."""
     shows: str = ""
     """The motion that shows it, where logs do not determine it."""
+    changes: str = ""
+    """What may have changed on the robot where two recordings differ in it."""
     ranges: Mapping[str, tuple[str, float, float]] = field(default_factory=dict)
     """Preset of randomisation to what it draws, (how, low, high): a factor of nominal ("x"; from 0 to a real mismatch where the
     model has none), a difference from nominal ("+"), the same in units of a real mismatch ("scale"; "base": of the base alone),

@@ -19,6 +19,7 @@ WIDTH = Quantity(
     rungs=("+ backlash",),
     starts=(0.005, 0.03),
     structure=True,
+    changes="a gear has worn, or a screw came loose or was tightened",
 )
 
 

@@ -19,6 +19,7 @@ FRICTION = _quantity(
     "contact.friction",
     remedy="set the floor's friction to {value} and randomise it widely: it is never the same twice",
     standing=GROUND,
+    changes="it stood on another floor",
     ranges={"wide": ("", 0.5, 1.25), "models30": ("", 0.75, 1.15)},  # Tan et al. 2018; Hwangbo et al. 2019: 0.95 +- 0.2
 )
 STIFFNESS, DAMPING = (

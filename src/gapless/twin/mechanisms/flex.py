@@ -20,6 +20,7 @@ STIFFNESS = Quantity(
     remedy="model a spring of {value} in series with the drive; stiffen the joint if it should not be there",
     rungs=(RUNG,),
     structure=True,
+    changes="a belt or a screw came loose or was tightened",
 )
 DAMPING = Quantity("flex.damping", "N m s/rad", cause=None, rungs=(RUNG,), structure=True)
 

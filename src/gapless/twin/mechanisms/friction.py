@@ -16,6 +16,7 @@ from gapless.twin.mechanism import PLAIN_FRICTION, STANDING_FRICTION, Bound, Fie
 # iterations to be right (20 give a wrong answer without a warning).
 SOLREF, SOLIMP = (0.01, 1.0), (0.9999, 0.9999, 0.001, 0.5, 2.0)
 ITERATIONS, LS_ITERATIONS = 100, 50
+WARMER = "grease and gears were warmer or colder, have run in or have worn"
 VISCOUS = Quantity(
     "friction.viscous",
     "N m s/rad",
@@ -23,6 +24,7 @@ VISCOUS = Quantity(
     rungs=(PLAIN_FRICTION,),
     standing=STANDING_FRICTION,
     shows="longer stretches at constant speed, slow and fast, show it",
+    changes=WARMER,
     ranges={"wide": ("x", 0.5, 2.0)},  # Peng et al. 2018, less
     exported="viscous",
 )
@@ -33,6 +35,7 @@ COULOMB = Quantity(
     rungs=(PLAIN_FRICTION,),
     standing=STANDING_FRICTION,
     shows="slow reversals show it",
+    changes=WARMER,
     ranges={"wide": ("x", 0.5, 2.0)},
     exported="dry",
 )
@@ -54,7 +57,12 @@ _EXTRA = {  # cause: its rung, what to do about it, the motion that shows it
     ),
 }
 EXTRA = tuple(
-    (Quantity(f"friction.{name}", unit, f"friction.{cause}", remedy, rungs=(rung,), shows=shows), scale, low, high)
+    (
+        Quantity(f"friction.{name}", unit, f"friction.{cause}", remedy, rungs=(rung,), shows=shows, changes=WARMER),
+        scale,
+        low,
+        high,
+    )
     for name, cause, unit, scale, low, high in (
         ("stribeck", "stribeck", "N m", 0.5, 0.0, 20.0),
         ("stribeck_speed", "stribeck", "rad/s", 0.05, 0.005, 5.0),

@@ -22,6 +22,7 @@ STIFFNESS = Quantity(
     rungs=(DRIVE,),
     standing=STANDING_DRIVE,
     shows="holding poses against a known weight shows it",
+    changes="a gain or its unit was set differently in the firmware, or the supply voltage or the temperature changed",
     ranges={"wide": ("x", 0.8, 1.25)},  # Peng et al. 2018, less
     exported="kp",
 )
@@ -37,6 +38,7 @@ DAMPING = Quantity(
     rungs=(DRIVE,),
     standing=STANDING_DRIVE,
     shows="fast free motion shows it",
+    changes="a gain was set differently in the firmware, or viscous friction changed, which looks the same",
     ranges={"wide": ("x", 0.8, 1.25)},
     exported="kd",
 )

@@ -28,6 +28,7 @@ MASS = Quantity(
     separated={"armature.inertia": "hold several poses: gravity acts on links, not on rotors"},
     rungs=(LINKS,),
     torque_only=True,
+    changes="the robot carried something else, or a part was exchanged",
     ranges={"wide": ("x", 0.8, 1.2), "models30": ("x", 0.85, 1.15)},  # Tan et al. 2018; Hwangbo et al. 2019
 )
 CENTRE = tuple(
@@ -52,6 +53,7 @@ PAYLOAD = Quantity(
     separated={"offset.encoder": "move faster, or hold several poses"},
     conditional=True,
     standing="+ payload on the base",
+    changes="the robot carried something else",
     ranges={"wide": ("of mass", 0.0, 0.2)},
 )
 

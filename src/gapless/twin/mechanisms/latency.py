@@ -20,6 +20,7 @@ ACTION = Quantity(
     rungs=(DRIVE,),
     standing=STANDING_DRIVE,
     shows="sharp steps and a faster log show it",
+    changes="the bus was loaded differently, or another computer or controller sent the commands",
     ranges={"wide": ("", 0.0, 0.02)},
     exported="delay",
 )

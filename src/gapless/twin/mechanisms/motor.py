@@ -17,11 +17,13 @@ R, K, VMAX = 0, 1, 7  # gainprm: winding resistance, motor constant, supply volt
 THERMAL_RESISTANCE = 2  # dynprm: K/W from winding to ambient
 SUPPLY = 24.0  # V: stands for any supply where only the torque-speed line is known
 LINE = "+ torque-speed line"
+SUPPLIED = "the supply voltage or the temperature of the motors changed"
 STRENGTH = Quantity(
     "motor.strength",
     remedy="scale the drive's torque by {value}: check the torque constant and the supply voltage",
     rungs=(DRIVE,),
     shows="a known extra mass or logged torque shows it",
+    changes=SUPPLIED,
     ranges={"wide": ("x", 0.8, 1.2)},  # Tan et al. 2018
 )
 LIMIT = Quantity(
@@ -30,6 +32,7 @@ LIMIT = Quantity(
     remedy="set the torque limit to {value} ({ratio} the model's {nominal}): check the drive's current limit",
     rungs=("+ torque limit", LINE),
     shows="it was never reached: a larger step shows it",
+    changes="the drive's current limit was set differently, or it protected itself from heat",
     exported="limit",
 )
 NO_LOAD_SPEED = Quantity(
@@ -38,10 +41,21 @@ NO_LOAD_SPEED = Quantity(
     remedy="set the no-load speed to {value}: check the supply voltage",
     rungs=(LINE,),
     structure=True,
+    changes=SUPPLIED,
 )
-KT = Quantity("motor.kt", "N m/A", remedy="set the torque constant to {value} ({ratio} the model's {nominal})", rungs=(DRIVE,))
+KT = Quantity(
+    "motor.kt",
+    "N m/A",
+    remedy="set the torque constant to {value} ({ratio} the model's {nominal})",
+    rungs=(DRIVE,),
+    changes=SUPPLIED,
+)
 RESISTANCE = Quantity(
-    "motor.resistance", "Ohm", remedy="set the winding's resistance to {value} ({ratio} the model's {nominal})", rungs=(DRIVE,)
+    "motor.resistance",
+    "Ohm",
+    remedy="set the winding's resistance to {value} ({ratio} the model's {nominal})",
+    rungs=(DRIVE,),
+    changes=SUPPLIED,
 )
 VOLTAGE = Quantity("motor.voltage", "V", remedy="set the supply voltage to {value}; log it, since it sags under load")
 HEATING = Quantity("motor.heating", "K/W")

@@ -13,6 +13,7 @@ ENCODER = Quantity(
     remedy="calibrate the encoder zeros, or subtract {value} from the readings",
     rungs=(DRIVE,),
     shows="holding several poses against gravity shows it",
+    changes="the robot was homed anew, or a coupling or an encoder slipped",
     ranges={"wide": ("", -0.02, 0.02)},  # Asimov's and mjlab's
 )
 IMU = tuple(
@@ -23,6 +24,7 @@ IMU = tuple(
         "level the IMU, or subtract its tilt from the readings",
         shown_by=ON_FEET,
         standing="+ seat of the IMU",
+        changes="the IMU sits differently, or the part that it is mounted on was bent or refitted",
         ranges={"wide": ("", -0.03, 0.03)},  # Tan et al. 2018: 0.05
         mirrored=axis == "roll",
     )
