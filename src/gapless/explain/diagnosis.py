@@ -7,7 +7,7 @@ diagnosis.save("gap")
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from gapless import checks
 from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
-from gapless.logs import Log
+from gapless.logs import Log, joint_findings
 from gapless.measure import phase_map
 from gapless.plain import plain, read_json
 from gapless.report import Result
@@ -56,11 +56,18 @@ def diagnose(
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
     why = explain(twin, logs, tick, task)
+    why = replace(why, next=[*stopped_joints(twin, logs), *why.next])
     tick("measuring")
     values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}
     usable = values and set(values) <= set(twin.space.names)  # else the twin has no place for one of the causes
     gap = measure(twin, logs, twin.space.values(values) if usable else None)
     return Diagnosis(gap, why, phase_map(gap.traces))
+
+
+def stopped_joints(twin: Twin, logs: Sequence[Log]) -> list[str]:
+    """A sentence for each joint that stops again and again while its command goes on, which no mechanism explains."""
+    found = [f for log in logs for f in joint_findings(log, twin.ranges) if f.code == "stop"]
+    return list({f.joint: f.sentence for f in found}.values())
 
 
 def read_losses(path: str | os.PathLike[str]) -> dict[str, float]:

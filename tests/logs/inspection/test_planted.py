@@ -234,5 +234,5 @@ def gripper(stop: float) -> Log:
 def test_a_stop_that_the_command_goes_beyond_is_named_with_its_place() -> None:
     found = [f for f in inspect(gripper(0.3), {"grip": (-2.0, 1.0)}).findings if f.code == "stop"]
     assert len(found) == 1 and found[0].value == pytest.approx(0.3, abs=0.01)
-    assert "stops at about 0.300 rad" in found[0].sentence and "the model's range ends at 1.000" in found[0].sentence
+    assert "stops at about 0.300 rad" in found[0].sentence and "the model's range ends at 1.000 rad" in found[0].sentence
     assert not [f for f in inspect(gripper(9.0)).findings if f.code == "stop"], "friction alone is no stop"

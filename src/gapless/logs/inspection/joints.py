@@ -22,6 +22,8 @@ BETTER = 0.4
 """Another reading of a channel must leave less than this share of the error."""
 STRIDE, BEFORE, VISIT = 0.05, 0.3, 0.5
 """s over which a joint is seen to stand still, before which it still moved, and after which it stands there anew."""
+FASTEST = 1e5
+"""Hz; no log of joints has more samples."""
 TOLD = 0.015
 """rad that a command must go on during a stride."""
 VISITS, ALIKE = 3, 0.06
@@ -201,7 +203,7 @@ def _torques(log: Log) -> Iterator[Finding]:
 
 def _doubled(log: Log) -> Iterator[Finding]:
     """A torque that is said to be fed forward and is what the drive's own position loop gives."""
-    if not all(name in log and log[name].ordered for name in ("q", "dq", "q_cmd", "tau_ff")):
+    if not _readable(log, "q", "dq", "q_cmd", "tau_ff"):
         return
     time = log["tau_ff"].time
     q, dq, wanted = (log.at(name, time) for name in ("q", "dq", "q_cmd"))
@@ -223,8 +225,7 @@ def _doubled(log: Log) -> Iterator[Finding]:
 
 def _stops(log: Log, model: Ranges) -> Iterator[Finding]:
     """Joints that end at the same place again and again, while their commands go on."""
-    rate = log.rate("q") if "q" in log and "q_cmd" in log else 0.0
-    if rate <= 0 or not log["q"].ordered or not log["q_cmd"].ordered:
+    if not _readable(log, "q", "q_cmd") or not 0 < (rate := log.rate("q")) < FASTEST:
         return
     stride, wanted = max(1, round(STRIDE * rate)), log.at("q_cmd", log["q"].time)
     for joint in log.shared("q", "q_cmd"):
@@ -239,10 +240,15 @@ def _stops(log: Log, model: Ranges) -> Iterator[Finding]:
             if alike < max(VISITS, 0.6 * len(places)) or abs(place - end) > 0.1 * travel:
                 continue
             limit = model.get(joint, (-inf, inf))[int(side > 0)]
-            allowed = f", where the model's range ends at {limit:.3f}" if np.isfinite(limit) else ""
+            allowed = f"; the model's range ends at {limit:.3f} rad" if np.isfinite(limit) else ""
             text = f"q of {joint} stops at about {place:.3f} rad, {alike} times, while its command goes on{allowed}: "
             text += "put the stop or the contact into the model, or check whether its drive is too weak"
             yield Finding("stop", WARNING, text, "q", joint, value=place, unit="rad")
+
+
+def _readable(log: Log, *names: str) -> bool:
+    """Whether signals are there and their values at any time can be told."""
+    return all(name in log and len(log[name].time) > 0 and log[name].ordered for name in names)
 
 
 def _stopped(q: np.ndarray, command: np.ndarray, stride: int, rate: float) -> list[float]:
