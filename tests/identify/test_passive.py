@@ -61,6 +61,16 @@ def test_without_a_log_that_measured_it_the_joint_is_left_alone(model: Path) -> 
     assert as_given(model, unseen).joints == ("elbow",)
 
 
+def test_a_joint_that_is_tied_to_another_is_not_passive(tmp_path: Path) -> None:
+    tie = '<equality><joint joint1="shoulder" joint2="elbow"/></equality></mujoco>'
+    (tmp_path / "tied.xml").write_text(ACROBOT.replace("</mujoco>", tie))
+    assert as_given(tmp_path / "tied.xml", swing()).joints == ("elbow",)
+    (tmp_path / "cable.xml").write_text(
+        ACROBOT.replace("</mujoco>", '<tendon><fixed><joint joint="shoulder" coef="1"/></fixed></tendon></mujoco>')
+    )
+    assert as_given(tmp_path / "cable.xml", swing()).joints == ("elbow",)
+
+
 def test_a_passive_joint_has_friction_and_inertia_but_no_motor(model: Path) -> None:
     names = as_given(model, swing()).space.names
     assert {"friction.viscous/shoulder", "armature.inertia/shoulder", "offset.encoder/shoulder"} <= set(names)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 
 from gapless.arrays import Array
@@ -57,11 +58,15 @@ def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | Non
 
 
 def _passive(robot: RobotModel, log: Log | None) -> tuple[str, ...]:
-    """Joints of a robot with motors that a log measured and that nothing drives, neither in the model nor in the log."""
+    """Joints of a robot with motors that a log measured and nothing drives: no motor, tendon, other joint or command."""
     if log is None or "q" not in log or not robot.drives:
         return ()
+    model = robot.model
+    coupled = [*model.wrap_objid[model.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT]]
+    coupled += [*model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]]
+    moved = {model.joint(int(j)).name for j in coupled}
     told = {joint for signal in ("q_cmd", "dq_cmd", "tau_cmd") if signal in log for joint in log[signal].columns}
-    return tuple(name for name in robot.ranges if name in log["q"].columns and name not in (*robot.joints, *told))
+    return tuple(j for j in robot.ranges if j in log["q"].columns and j not in {*robot.joints, *told, *moved})
 
 
 def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> list[Gains]:
