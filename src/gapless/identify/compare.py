@@ -19,6 +19,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.identify import compare_page, drift
 from gapless.identify.result import NINETY, Estimate, Fit
+from gapless.identify.uncertainty import LOOSE
 from gapless.report import Result, few
 from gapless.twin import Gaussian, Parameter, quantities
 
@@ -110,12 +111,12 @@ def compare(a: Fit | str | os.PathLike[str], b: Fit | str | os.PathLike[str]) ->
     pairs = list(_pairs(one, other))
     if not pairs:
         raise BadInput(f"{name_a} and {name_b} have no fitted parameter in common, so there is nothing to compare")
-    apart, covariance, growth = _differences(one, other, [(i, k) for _, _, i, k in pairs])
+    apart, covariance, widened, growth = _differences(one, other, [(i, k) for _, _, i, k in pairs])
     far = apart / np.sqrt(np.diag(covariance))
     found = {n: _change(both, one, i, other, k, float(z)) for (n, both, i, k), z in zip(pairs, far, strict=True)}
     # what differs by less than a model may be wrong by without being news, is none
     news = np.array([(np.subtract(*one.space.tolerated) / 2)[i] for _, _, i, _ in pairs])
-    shifts = drift.explain(found, apart, covariance + np.diag(news**2 / 3), growth)
+    shifts = drift.explain(found, apart, widened + np.diag(news**2 / 3), growth)
     changes = dict(sorted(found.items(), key=lambda item: -abs(item[1].difference)))
     determined = {n: c for n, c in changes.items() if c.identified}
     holds = not shifts and _usual(determined)
@@ -175,6 +176,8 @@ class _Numbers:
             drawn = belief.space.to_scaled(belief.sample(DRAWS, np.random.default_rng(0)))
             centre, self.covariance = drawn.mean(axis=0), np.cov(drawn.T).reshape(2 * drawn.shape[1:])
         self.value = self.space.clip(self.space.from_scaled(centre))
+        # where a log does not determine a number, the fit may have gone anywhere: as far as it went, nothing is known
+        self.widened = self.covariance + np.diag(np.where(np.diag(self.covariance) > LOOSE**2, centre**2, 0.0))
 
     def on(self, i: int, log: bool) -> tuple[float, float]:
         """A number, and a scaled unit of it: as logarithms or in its unit."""
@@ -197,14 +200,19 @@ def _pairs(a: _Numbers, b: _Numbers) -> Iterator[tuple[str, tuple[str, ...], int
                 yield _name(both, p, q), both, i, k
 
 
-def _differences(a: _Numbers, b: _Numbers, places: list[tuple[int, int]]) -> tuple[Array, Array, Array]:
-    """Pairs of numbers, B less A in scaled units of A; their covariance; and what they change by if B is e times A."""
+def _differences(a: _Numbers, b: _Numbers, places: list[tuple[int, int]]) -> tuple[Array, Array, Array, Array]:
+    """Pairs of numbers, B less A in scaled units of A; their covariance; the same where undetermined numbers say less;
+    and what they change by if B is e times A."""
     logs = [a.space.parameters[i].log and b.space.parameters[k].log for i, k in places]
     x, unit_a = np.transpose([a.on(i, log) for (i, _), log in zip(places, logs, strict=True)])
     y, unit_b = np.transpose([b.on(k, log) for (_, k), log in zip(places, logs, strict=True)])
     (rows, columns), ratio = np.transpose(places), unit_b / unit_a
-    covariance = a.covariance[np.ix_(rows, rows)] + b.covariance[np.ix_(columns, columns)] * np.outer(ratio, ratio)
-    return (y - x) / unit_a, covariance, np.where(logs, 1.0, (x + y) / 2) / unit_a
+
+    def joint(one: Array, other: Array) -> Array:
+        return np.asarray(one[np.ix_(rows, rows)] + other[np.ix_(columns, columns)] * np.outer(ratio, ratio))
+
+    covariances = joint(a.covariance, b.covariance), joint(a.widened, b.widened)
+    return (y - x) / unit_a, *covariances, np.where(logs, 1.0, (x + y) / 2) / unit_a
 
 
 def _members(p: Parameter) -> tuple[str, ...]:
@@ -267,9 +275,10 @@ def _notes(a: Fit, b: Fit, changes: Mapping[str, Change], single: list[str]) -> 
         yield f"{few(stated)} was not stated alike in both fits, and other numbers make up for it: fit both with the same --fix"
     if single:
         yield f"only one of the fits has {few(single)}, and other numbers may have made up for it in the other fit"
-    same = set(a.origin.logs) & set(b.origin.logs)
-    if same and all(a.origin.sha256.get(n) == b.origin.sha256.get(n) for n in same):
-        yield f"both fits were made from {few(sorted(same))}, so they agree better than two recordings would"
+    hashes_a, hashes_b = ({fit.origin.sha256.get(log): log for log in fit.origin.logs} for fit in (a, b))
+    same = sorted(log for sha, log in hashes_a.items() if sha and sha in hashes_b)
+    if same:
+        yield f"both fits were made from {few(same)}, so they agree better than two recordings would"
     apart = {j: abs(a.pose[j] - b.pose[j]) for j in a.pose}
     if any(c.quantity.startswith("friction.angle") for c in changes.values()) and max(apart.values()) > drift.TURNED:
         yield "friction that depends on the angle is counted from the middle of each motion, which is not the same in both"

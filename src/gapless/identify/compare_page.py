@@ -43,7 +43,9 @@ def verdict(comparison: Comparison) -> Verdict:
     text = f"{k} of the {n} numbers that both recordings determine moved ({percent(k / n)}; chance alone gives 10 %)"
     if comparison.holds:
         more = "" if comparison.suspicions else ", and a fit to both together is sharper than either"
-        good = f"{text}: one model holds in both recordings{more}."
+        few_known = n < len(comparison.parameters) / 2
+        holds = f"so far as these {n} of {len(comparison.parameters)} numbers tell, one model" if few_known else "one model"
+        good = f"{text}: {holds} holds in both recordings{more}."
         return Verdict(f"{good} But {comparison.suspicions[0]}." if comparison.suspicions else good, not comparison.suspicions)
     if comparison.changed:
         text += f". Taken together, the differences ask for a change of {few(comparison.changed)}"
