@@ -180,7 +180,10 @@ def test_what_neither_recording_shows_is_listed_with_the_motion_that_would(dog):
     assert "constant speed" in found.unseen["friction.viscous/FL_hip"]
     assert found.determined == 61 - 12 - 4
     odd = made(dog, {"friction.viscous/FL_calf": "x9"}, 2, loose=("friction.viscous/*",))
-    assert not compare(odd, made(dog, {"friction.viscous/FL_calf": "x0.1"}, 3, loose=("friction.viscous/*",))).changed
+    odd = compare(odd, made(dog, {"friction.viscous/FL_calf": "x0.1"}, 3, loose=("friction.viscous/*",)))
+    assert not odd.changed
+    assert not odd.parameters["friction.viscous/FL_calf"].moved
+    assert [c.identified for c in odd.parameters.values()] == [True] * 49 + [False] * 12
     assert "neither recording shows friction.viscous" in str(found).replace("\n", " ")
     none = compare(made(dog, loose=("*",)), made(dog, loose=("*",)))
     assert "cannot be compared" in none.verdict().text

@@ -41,7 +41,7 @@ class Change:
     identified: bool
     """Whether both recordings determine it."""
     moved: bool
-    """Whether it differs by more than the 90 % interval of the difference."""
+    """Whether both determine it, and it differs by more than the 90 % interval of the difference."""
     ratio: float
     """B over A; not known where one of them is not above zero."""
     ratio_error: float
@@ -81,7 +81,7 @@ class Comparison(Result):
     a: Side
     b: Side
     parameters: dict[str, Change]
-    """What both fits have; the one that moved most comes first."""
+    """What both fits have: first what both recordings determine, the one that moved most at the head."""
     determined: int
     """How many of them both recordings determine."""
     moved: int
@@ -117,7 +117,7 @@ def compare(a: Fit | str | os.PathLike[str], b: Fit | str | os.PathLike[str]) ->
     # what differs by less than a model may be wrong by without being news, is none
     news = np.array([(np.subtract(*one.space.tolerated) / 2)[i] for _, _, i, _ in pairs])
     shifts = drift.explain(found, apart, widened + np.diag(news**2 / 3), growth)
-    changes = dict(sorted(found.items(), key=lambda item: -abs(item[1].difference)))
+    changes = dict(sorted(found.items(), key=lambda item: (not item[1].identified, -abs(item[1].difference))))
     determined = {n: c for n, c in changes.items() if c.identified}
     holds = not shifts and _usual(determined)
     zeros = _zeros(first, second)
@@ -235,7 +235,7 @@ def _change(both: tuple[str, ...], a: _Numbers, i: int, b: _Numbers, k: int, dif
         ratio = math.exp(y - x)
         error = math.hypot(unit_a * math.sqrt(a.covariance[i, i]), unit_b * math.sqrt(b.covariance[k, k]))
     identified = one.identified and other.identified
-    return Change(both, p.unit, one, other, difference, identified, abs(difference) > NINETY, ratio, error)
+    return Change(both, p.unit, one, other, difference, identified, identified and abs(difference) > NINETY, ratio, error)
 
 
 def _usual(changes: Mapping[str, Change]) -> bool:

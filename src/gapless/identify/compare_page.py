@@ -73,7 +73,11 @@ def sections(comparison: Comparison) -> Iterator[Section | None]:
         2,
         f"All {len(comparison.parameters)} numbers",
     )
-    yield Section("In numbers", "Sorted by how far they moved, in joint standard deviations.", every)
+    yield Section(
+        "In numbers",
+        "What both recordings determine comes first, sorted by how far it moved, in joint standard deviations.",
+        every,
+    )
 
 
 def glance(comparison: Comparison) -> Iterable[RenderableType]:
@@ -100,14 +104,14 @@ def _row(name: str, change: Change, changed: Sequence[str]) -> list[str | Cell]:
     remark += f"{', ' * bool(remark)}at a bound in {' and '.join(bound)}" if bound else ""
     ratio = short(change.ratio) if change.ratio_error < ROUGH else "–"
     values = (short(change.a.value), short(change.b.value), change.unit or "–", ratio)
-    tint = min(abs(change.difference) / 10, 1.0) if change.identified and change.moved else 0.0
+    tint = min(abs(change.difference) / 10, 1.0) if change.moved else 0.0
     return [name, remark, *values, Cell(f"{change.difference:+.1f}", tint)]
 
 
 def _moved(comparison: Comparison, most: int) -> Section:
     """The table of what moved, at most so many rows of it."""
     changed = comparison.changed
-    rows = [_row(n, c, changed) for n, c in comparison.parameters.items() if (c.moved and c.identified) or n in changed]
+    rows = [_row(n, c, changed) for n, c in comparison.parameters.items() if c.moved or n in changed]
     more = len(rows) - most
     rows = rows[:most] + [[f"{more} more", "", "", "", "", "", ""]] * (more > 0)
     text = "Moved: both recordings determine it, and it differs by more than 1.645 joint standard deviations. Changed: all "
