@@ -8,6 +8,10 @@ import tyro
 from gapless.cli import options
 from gapless.cli.options import Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
 
+Stated = Annotated[
+    tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
+]
+
 
 def fit(
     model: Annotated[Model, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = "",
@@ -16,9 +20,7 @@ def fit(
     mapping: Mapping = None,
     kp: Kp = None,
     kd: Kd = None,
-    fix: Annotated[
-        tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
-    ] = (),
+    fix: Stated = (),
     in_air: InAir = False,
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
@@ -60,16 +62,12 @@ def fit(
     from rich.console import Console
 
     from gapless import identify
-    from gapless.errors import BadInput
     from gapless.logs import load_mapping, read_all
     from gapless.robots import load_robot
     from gapless.twin import as_given, known_values
 
-    if compare:
-        _compare(compare, bool(model or logs), out, json)
-        return
-    if not model:
-        raise BadInput("name a model and logs, such as `gapless fit arm monday.mcap`, or two fits to --compare")
+    if compare or not model:
+        return _compare(compare, bool(model or logs), out, json)
     out = out or Path("fit")
     stated = options.pairs("fix", tuple(pair for several in fix for pair in several))
     robot = load_robot(model)
@@ -88,11 +86,13 @@ def fit(
         options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html are in {out}")
 
 
-def _compare(folders: tuple[Path, Path], more: bool, out: Path | None, json: bool) -> None:
+def _compare(folders: tuple[Path, Path] | None, more: bool, out: Path | None, json: bool) -> None:
     """Which numbers moved between two fits. more: whether a model or logs were named as well."""
     from gapless import identify
     from gapless.errors import BadInput
 
+    if not folders:
+        raise BadInput("name a model and logs, such as `gapless fit arm monday.mcap`, or two fits to --compare")
     if more:
         raise BadInput("--compare takes two folders of earlier fits, and neither a model nor logs")
     if out and (out / "fit.json").exists():
