@@ -1,11 +1,14 @@
 """Motions: within limits, without a jump, different at every joint, and read from files."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from gapless.errors import BadInput
+from gapless.rotations import up_of
 from gapless.twin import Twin, within_tolerance
-from gapless.worlds import Worlds
+from gapless.worlds import StandIn, Worlds, build_standin, draw_standin, record
 from gapless.worlds.motions import SHAPES, plan
 
 
@@ -49,6 +52,44 @@ def test_a_robot_on_its_feet_stays_there(robot, name):
     assert (np.degrees(np.arccos(1 - 2 * (x**2 + y**2))) < 30).all()
     if name != "stand":
         assert (np.ptp(commands, axis=1).mean(axis=0) > 0.01).all()
+
+
+@pytest.mark.parametrize(("difficulty", "seed"), [("normal", 5), ("hard", 1)])
+def test_a_robot_with_soft_drives_stays_on_its_feet_through_a_rich_motion(difficulty, seed):
+    """Both have about 0.6 of the model's stiffness, and fell when their drives were not told to hold their weight."""
+    spec = draw_standin("quadruped", difficulty, seed)
+    robot = StandIn(dataclasses.replace(spec, motion_capture=True))
+    log = record(robot, plan("rich", build_standin(spec), 20.0, np.random.default_rng(seed)))
+    height, quat = log["base_pos"].values[:, 2], log["quat"].values
+    assert height.min() > 0.6 * height[0]
+    assert (up_of(quat)[:, 2] > np.cos(np.radians(45))).all()
+
+
+def test_a_rich_motion_on_the_feet_is_still_rich():
+    """Every joint moves in every part; the triangle is slow and the square wave jumps."""
+    commands = plan("rich", Twin.load("quadruped"), 20.0, np.random.default_rng(0))
+    parts = [commands[250 * k + 60 : 250 * k + 240] for k in range(4)]
+    for part in parts:
+        assert (np.ptp(part, axis=0) > 0.03).all()
+    steps = [np.abs(np.diff(part, axis=0)).max(axis=0) for part in parts]
+    assert steps[2].max() < 0.01
+    assert np.median(steps[3]) > 0.05
+
+
+def test_a_standing_robot_is_told_to_hold_its_weight():
+    """With the drives' stiffness known, a robot that is told so stands as high as it was put there."""
+    twin = Twin.load("quadruped")
+    start, low = twin.home[2], {}
+    for name, commands in {
+        "home": np.tile(twin.home_command, (100, 1)),
+        "stand": plan("stand", twin, 2.0, np.random.default_rng(0)),
+    }.items():
+        worlds = Worlds(twin, 1)
+        for command in commands:
+            worlds.step(command)
+        low[name] = worlds.qpos[0, 2] / start
+    assert low["home"] < 0.93
+    assert low["stand"] > 0.96
 
 
 def test_wheels_get_speeds_and_torque_drives_torques():

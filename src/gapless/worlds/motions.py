@@ -5,25 +5,26 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import mujoco
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
 from gapless.files import text
-from gapless.robots import imu_of
 from gapless.twin import Twin
-from gapless.worlds.engine import quiet
+from gapless.worlds.stance import stance_of
 
 MAX_FILE = 256 * 2**20  # bytes
-STEADY = 0.2  # share of the angle at which a standing robot tips that its joints move: more, and a biped falls within 20 s
+STEADY = (
+    0.2  # share of the angle at which a standing robot tips that its joints move: more, and robots unlike their models fall
+)
 
 
 def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Array:
     """Commands at the control rate, by joint: home plus a motion that stays within the joints' limits.
 
-    A robot that stands moves less, and only so that its centre of mass stays where it is above its feet.
+    A robot on its feet moves less and is held up against its weight, so that soft drives do not let it sag. What shifts load
+    between its feet, tilts it or moves its centre of mass sideways is made smaller; jumps of that kind vanish.
 
     Args:
         name: "rich" (multisine, chirp, slow triangle, large square wave), "chirp", "steps", "prbs", "stand", or a CSV file
@@ -40,13 +41,16 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
         return _from_file(name, twin, t)
     if name not in SHAPES:
         raise unknown("motion", name, [*SHAPES, "a .csv file", "the folder of a policy"])
-    tips, sway = _stance(twin)
-    centre, reach = _reach(twin, min(0.35, STEADY * tips))
+    stance = stance_of(twin)
+    centre, reach = _reach(twin, 0.35 if stance is None else min(0.35, STEADY * stance.tips))
     wave = SHAPES[name](t, len(twin.joints), rng)
-    ease = np.minimum(1.0, t / 0.5)[:, None]  # no jump at the start
-    swing = reach * wave * ease
+    ease = np.minimum(1.0, t / (0.5 if stance is None else 1.0))[:, None]  # no jump at the start
+    swing = reach * wave
+    if stance is not None:
+        centre = centre + stance.lift * np.minimum(1.0, t / 0.1)[:, None]  # from home, but before it sags
+        swing = stance.steady(swing, twin.control_dt)
     ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]  # others: by their reach
-    return np.clip(centre + swing - swing @ sway.T @ sway, *np.reshape(ends, (-1, 2)).T)
+    return np.clip(centre + swing * ease, *np.reshape(ends, (-1, 2)).T)
 
 
 def periods(seconds: float, control_dt: float) -> int:
@@ -56,43 +60,6 @@ def periods(seconds: float, control_dt: float) -> int:
     if round(seconds / control_dt) < 1:
         raise BadInput(f"a motion of {seconds:g} s is shorter than a control period of {control_dt:g} s")
     return round(seconds / control_dt)
-
-
-def _stance(twin: Twin) -> tuple[float, Array]:
-    """By what angle a standing robot must tilt to tip over [rad], infinite for a fixed base, and which joint motions move its
-    centre of mass sideways while its feet stay where they are: orthonormal rows, shape (0 to 2, joints).
-    """
-    from scipy.spatial import ConvexHull, QhullError
-
-    model, imu = twin.model, imu_of(twin.model)
-    dofs = [d.dof for d in twin.drives]
-    if imu is None:
-        return np.inf, np.zeros((0, len(dofs)))
-    data = mujoco.MjData(model)
-    data.qpos[:], data.ctrl[:] = twin.home, twin.home_command
-    with quiet():
-        mujoco.mj_step(model, data, round(0.5 / model.opt.timestep))  # it settles on its feet
-    jacobians, points = [np.zeros((0, model.nv))], []
-    for contact in data.contact:
-        bodies = [int(b) for b in model.geom_bodyid[contact.geom] if model.body_weldid[b]]
-        if len(bodies) == 1:
-            jacobians.append(np.zeros((3, model.nv)))
-            mujoco.mj_jac(model, data, jacobians[-1], None, contact.pos, bodies[0])
-            points.append(contact.pos[:2])
-    try:
-        edges = ConvexHull(points).equations if len(points) > 2 else np.zeros((0, 3))
-    except QhullError:  # feet in a line
-        edges = np.zeros((0, 3))
-    if not len(edges):
-        return 0.1, np.zeros((0, len(dofs)))
-    feet, com, base = np.concatenate(jacobians), np.zeros((3, model.nv)), slice(imu.dof, imu.dof + 6)
-    mujoco.mj_jacSubtreeCom(model, data, com, 0)
-    follows = -np.linalg.pinv(feet[:, base]) @ feet[:, dofs]  # how the base moves if the joints do and the feet do not
-    servo = [d.signal == "q" for d in twin.drives]  # wheels may well carry it away
-    _, size, rows = np.linalg.svd((com[:, base] @ follows + com[:, dofs])[:2] * servo, full_matrices=False)
-    centre = data.subtree_com[0]
-    inside = -float((edges[:, :2] @ centre[:2] + edges[:, 2]).max())
-    return float(np.arctan2(max(inside, 0.0), centre[2])), rows[size > 1e-6]
 
 
 def _reach(twin: Twin, most: float) -> tuple[Array, Array]:
