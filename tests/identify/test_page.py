@@ -35,6 +35,7 @@ FIT = Fit(
     train=Scores(0.09, 0.04, 0.013, 0.0019),
     heldout=Scores(0.0977, 0.041, 0.01466, 0.002094),
     undetermined=[Unknown(("gains.kd",), "nothing moved fast")],
+    limits=[],
     against=[],
     suspicions=[],
     warnings=[],

@@ -49,6 +49,24 @@ def test_none_is_the_nominal_robot_or_the_mean_of_what_is_believed(twin):
     assert draw_from("narrow", twin, believed) is believed
 
 
+def test_informed_is_the_belief_and_the_ranges_of_the_field_for_the_rest_and_draws_nothing_twice(twin):
+    believed = within_tolerance(twin.space.select("gains.kp/*_hip", "latency.action").tie("gains.kp/*_hip"))
+    drawn, wide = draw_from("informed", twin, believed), draw_from("wide", twin)
+    names = set(drawn.space.names)
+    assert {"gains.kp/*_hip", "gains.kp/FL_calf", "latency.action", "contact.friction"} <= names
+    # a fitted gain has the motor's strength in it, and a fitted delay all delays
+    assert not {"gains.kp/FL_hip", "motor.strength/FL_hip", "latency.observation"} & names
+    assert {"motor.strength/FL_calf"} <= names
+    sample = dict(zip(drawn.space.names, drawn.sample(500, np.random.default_rng(0)).T, strict=True))
+    assert np.ptp(sample["gains.kp/*_hip"]) < 0.11 * sample["gains.kp/*_hip"].mean()
+    low, high = (side[wide.space.names.index("contact.friction")] for side in (wide.low, wide.high))
+    assert low <= sample["contact.friction"].min() < sample["contact.friction"].max() <= high
+    assert len(drawn.mean()) == len(names)
+    twin.accepts(drawn.space)
+    with pytest.raises(BadInput, match="informed draws from a belief"):
+        draw_from("informed", twin)
+
+
 def test_bad_input_is_one_sentence(twin):
     with pytest.raises(BadInput, match="narrow draws from a belief: give one with --belief"):
         draw_from("narrow", twin)

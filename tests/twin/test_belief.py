@@ -98,12 +98,13 @@ def test_ties_and_fixed_values_survive_the_file(tmp_path):
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("[]", "expected a JSON table"),
-        ('{"format": "gapless belief 1", "kind": "cloud"}', "not a belief file"),
+        ('{"format": "gapless belief 1", "kind": "point"}', "a belief of an earlier form"),
+        ('{"format": "gapless belief 2", "kind": "cloud"}', "not a belief file"),
         (
-            '{"format": "gapless belief 1", "kind": "point", "parameters": 3, "fixed": {}}',
+            '{"format": "gapless belief 2", "kind": "point", "parameters": 3, "fixed": {}}',
             "'3' is not of type tuple",
         ),
-        ('{"format": "gapless belief 1", "kind": "point", "parameters": [{"nam": 1}], "fixed": {}}', "it has no name"),
+        ('{"format": "gapless belief 2", "kind": "point", "parameters": [{"nam": 1}], "fixed": {}}', "it has no name"),
     ],
 )
 def test_a_broken_file_is_one_sentence(text, message, tmp_path):

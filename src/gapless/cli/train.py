@@ -19,7 +19,9 @@ def train(
     *,
     robot: Robot = "quadruped",
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
-    preset: Annotated[Literal["none", "narrow", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")] = None,
+    preset: Annotated[
+        Literal["none", "narrow", "informed", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")
+    ] = None,
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("run"),
     iterations: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     worlds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
@@ -44,7 +46,8 @@ def train(
     Args:
         task: velocity (legs), stand (legs), reach (arm), drive (rover), swing (bench).
         belief: What is known about the robot, as `gapless fit` writes it.
-        preset: What worlds are drawn from: narrow is the belief, and the default with one; wide are the ranges of the field.
+        preset: What worlds are drawn from: narrow is the belief, and the default with one; wide are the ranges of the field;
+            informed is the belief, and those ranges for all that it does not speak of.
         out: The run's folder: policy, checkpoints, TensorBoard events, a clip (none with --json).
         iterations: Updates of the policy; the task's own unless given.
         worlds: Robots that learn at once; the task's own unless given.

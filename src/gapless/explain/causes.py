@@ -18,6 +18,8 @@ from gapless.explain.contest import Contest, Hypothesis
 from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.remainder import Remainder, located
 from gapless.explain.shares import Shares, shares
+from gapless.explain.unseen import unseen
+from gapless.identify import Limit
 from gapless.logs import Log
 from gapless.measure import Windows, traces
 from gapless.twin import Motion, Twin, quantities
@@ -89,6 +91,8 @@ class Explanation:
     """The same for twins within their tolerances, after these were fitted."""
     rivals: list[tuple[str, float]]
     """Causes alone, and the mean square that each leaves in units of the floor; best first."""
+    limits: list[Limit]
+    """What these logs cannot show: of each cause the smallest mismatch that would have been called a gap."""
     seconds: float
     """Computing time."""
     seconds_used: float
@@ -119,6 +123,8 @@ def explain(
     tick("what is left of twins within their tolerances")
     contest, spread = contest_of(given, noise, rng, _arenas(given))
     enough = NOTHING * max(float(spread.max()), 1.0)
+    tick("what these logs cannot show")
+    hidden = unseen(contest, enough)
     contest, begun = absorbed(contest, contest.nominal, enough)
     contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
     much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
@@ -137,7 +143,7 @@ def explain(
     usual = contest.usual(fit)
     odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
     verdict = "non-parametric" if odd or (not fit.causes and usual.mean() > enough) else "explained"
-    return _explanation(contest, fit, shared, groups, verdict, rivals, task or {}, started)
+    return _explanation(contest, fit, shared, groups, verdict, rivals, hidden, task or {}, started)
 
 
 def _errors(contest: Contest, fit: Hypothesis) -> Array:
@@ -224,6 +230,7 @@ def _explanation(
     groups: Mapping[str, tuple[str, ...]],
     verdict: str,
     rivals: list[tuple[str, float]],
+    hidden: list[Limit],
     task: Mapping[str, float],
     started: float,
 ) -> Explanation:
@@ -252,6 +259,7 @@ def _explanation(
         error=float(np.sqrt(((given - measured) ** 2).mean(axis=0)).mean()),
         floor=float(contest.floor[:count].mean()),
         rivals=rivals,
+        limits=hidden,
         seconds=time.perf_counter() - started,
         seconds_used=float(data.split.length[data.blocks].sum()),
         seconds_given=data.split.seconds(data.split.logs),

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from gapless.gap import gap_off
+from gapless.identify import hidden, hidden_section
 from gapless.report import GREY, ORANGE, Cell, Plot, Section, Table, Verdict, dots, known, literal, percent, short
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def verdict(diagnosis: Diagnosis) -> Verdict:
         return how_far
     if why.verdict == "none":
         none = f"No gap above noise and tolerances: the model is {gap_off(diagnosis.gap)}"
-        return Verdict(f"{none}, as numbers within their tolerances would make it.", good=True)
+        return Verdict(f"{none}, as numbers within their tolerances would make it. {hidden(why.limits)}", good=True)
     text = [how_far.text]
     causes = [f"{cause(c)} ({percent(c.share)})" for c in why.mechanisms if c.share >= SMALL][:3]
     if causes:
@@ -57,7 +58,14 @@ def sections(diagnosis: Diagnosis) -> Iterator[Section | None]:
     ]
     plots = [*_causes(diagnosis), *how_far.plots]
     yield Section("Why, and how far", text, legend=how_far.legend, plots=plots, wide=True)
-    yield from (*details, _parameters(diagnosis), _remainder(diagnosis), _task(diagnosis), made_from)
+    yield from (
+        *details,
+        _parameters(diagnosis),
+        _remainder(diagnosis),
+        hidden_section(diagnosis.explanation.limits),
+        _task(diagnosis),
+        made_from,
+    )
 
 
 def glance(diagnosis: Diagnosis) -> list[RenderableType]:

@@ -14,6 +14,7 @@ from gapless.identify.fitting import fit_admitted
 from gapless.identify.from_logs import fit
 from gapless.identify.full_model.window_objective import Objective, solve as solve_windows, typical
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
+from gapless.identify.limits import Limit, hidden, hidden_section, limit
 from gapless.identify.per_joint.inverse_dynamics import course
 from gapless.identify.per_joint.kernel import gather
 from gapless.identify.per_joint.problem import problem, settle

@@ -17,6 +17,7 @@ from gapless.errors import BadInput
 from gapless.identify import uncertainty as unknown
 from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import measured_base, stand
+from gapless.identify.limits import limits
 from gapless.identify.per_joint.inverse_dynamics import Course, courses
 from gapless.identify.per_joint.kernel import gather, without
 from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
@@ -92,6 +93,7 @@ def fit_admitted(
         train=scores(traced, "twin"),
         heldout=held,
         undetermined=undetermined,
+        limits=limits(every, {n for p in belief.space.parameters for n in p.members or (p.name,)}),
         against=doubt.against,
         suspicions=doubt.suspicions,
         warnings=doubt.notes,

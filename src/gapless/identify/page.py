@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from gapless.arrays import Array
+from gapless.identify.limits import hidden_section
 from gapless.identify.temperature import growth
 from gapless.measure import Trace, names_of, overlays, rms
 from gapless.report import (
@@ -49,6 +50,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield _baselines(fit)
     yield _trust(fit)
     yield _unknown(fit)
+    yield hidden_section(fit.limits)
     yield _errors(fit)
     yield from _by_joint(fit.traces)
     yield from overlays(fit.traces, {"as given": "given", "fitted": "heldout"}, "heldout", dict.fromkeys(fit.pose, "rad"))

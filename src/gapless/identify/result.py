@@ -15,13 +15,14 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.identify import page
+from gapless.identify.limits import Limit
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.score import Scores
 from gapless.identify.uncertainty import LOOSE, Unknown
 from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
 from gapless.report import Result
-from gapless.twin import Belief, Gaussian, Origin, Twin, load_belief, recipe_of, save_belief
+from gapless.twin import Gaussian, Origin, Plain, Twin, load_belief, recipe_of, save_belief
 
 NINETY = 1.645  # standard deviations to either side of the mean hold 90 %
 
@@ -80,6 +81,8 @@ class Fit(Result):
     heldout: Scores
     """Each half of the logs predicted in the full model by the fit to the other."""
     undetermined: list[Unknown]
+    limits: list[Limit]
+    """What the logs cannot show: of each cause that was not fitted the smallest mismatch that they would have revealed."""
     against: list[str]
     """Why it must not be used: it does not predict."""
     suspicions: list[str]
@@ -103,7 +106,7 @@ class Fit(Result):
     """Over `twin.space`, from all of the logs."""
     halves: Array = field(metadata=NOT_SAVED)
     """The same from either half of the logs. Shape: (2, parameters)."""
-    belief: Belief = field(metadata=NOT_SAVED)
+    belief: Plain = field(metadata=NOT_SAVED)
     """Over the parameters that were fitted: a Gaussian, unless particles were asked for."""
     traces: list[Trace] = field(metadata=NOT_SAVED)
     """Each log beside what was predicted, for plots; a loaded fit has none."""

@@ -5,29 +5,30 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapless.errors import BadInput, must_exist
-from gapless.twin import Belief, Box, Particles, Point, Twin, quantities
+from gapless.twin import Belief, Box, Particles, Plain, Point, Twin, combined, quantities
 
 NONE = 1e-6
 """Of a real mismatch: a model that has less of a thing has none (the full friction model needs a trace of it)."""
-PRESETS = ("none", "narrow", "wide", "models30")
+PRESETS = ("none", "narrow", "informed", "wide", "models30")
 
 
-def draw_from(preset: str, twin: Twin, belief: Belief | None = None, lot: int = 0) -> Belief | None:
+def draw_from(preset: str, twin: Twin, belief: Plain | None = None, lot: int = 0) -> Belief | None:
     """What worlds are drawn from: a preset by name, around what is believed about the robot where that is given.
 
-    `none` is the nominal robot, or the belief's mean; `narrow` is the belief; `wide` are the ranges of the field, whatever is
-    believed (each mechanism states its own, with the source); `models30` are 30 robots drawn once around the nominal one
-    (Hwangbo et al. 2019): lot 0 is a training's, lot 1 those on which its checkpoints are compared, any other nobody has met.
+    `none` is the nominal robot, or the belief's mean; `narrow` is the belief; `informed` is the belief, and the ranges of the
+    field for all that it does not speak of; `wide` are those ranges alone (each mechanism states its own, with the source);
+    `models30` are 30 robots drawn once around the nominal one (Hwangbo et al. 2019): lot 0 is a training's, lot 1 those on which
+    its checkpoints are compared, any other nobody has met.
     """
     must_exist("preset", [preset], PRESETS)
     if belief is not None:
         twin.accepts(belief.space)
     if preset == "none":
         return None if belief is None else Point(belief.space, belief.mean())
-    if preset == "narrow":
+    if preset in ("narrow", "informed"):
         if belief is None:
-            raise BadInput("the preset narrow draws from a belief: give one with --belief, or use wide")
-        return belief
+            raise BadInput(f"the preset {preset} draws from a belief: give one with --belief, or use wide")
+        return belief if preset == "narrow" else combined(belief, box_belief(twin, quantities.ranges("wide")))
     if preset == "wide":
         return box_belief(twin, quantities.ranges(preset))
     drawn = box_belief(twin, quantities.ranges(preset))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from gapless.errors import BadInput
 from gapless.plain import plain, read_json, typed, write_json
 from gapless.twin.space import Space
 
-FORMAT = "gapless belief 1"
+FORMAT, OLDER = "gapless belief 2", "gapless belief 1"
 MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
 
 
@@ -139,8 +139,33 @@ class Particles:
         return dataclasses.replace(self, values=_nearer(self, self.values, by))
 
 
-Belief = Point | Box | Gaussian | Particles
-_KINDS: dict[str, type[Belief]] = {kind.__name__.lower(): kind for kind in (Point, Box, Gaussian, Particles)}
+Plain = Point | Box | Gaussian | Particles
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two beliefs about different parameters of one robot, which have nothing to do with each other."""
+
+    one: Plain
+    other: Plain
+
+    @cached_property
+    def space(self) -> Space:
+        one, other = self.one.space, self.other.space
+        return Space(one.parameters + other.parameters, {**one.fixed, **other.fixed})
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        return np.hstack([self.one.sample(n, rng), self.other.sample(n, rng)])
+
+    def mean(self) -> Array:
+        return np.concatenate([self.one.mean(), self.other.mean()])
+
+    def narrow(self, by: float) -> Both:
+        return Both(self.one.narrow(by), self.other.narrow(by))
+
+
+Belief = Plain | Both
+_KINDS: dict[str, type[Plain]] = {kind.__name__.lower(): kind for kind in (Point, Box, Gaussian, Particles)}
 
 
 def _nearer(belief: Belief, values: Array, by: float) -> Array:
@@ -154,15 +179,36 @@ def within_tolerance(space: Space) -> Box:
     return Box(space, space.clip(space.nominal - space.tolerance), space.clip(space.nominal + space.tolerance))
 
 
-def save(belief: Belief, path: str | os.PathLike[str], twin: Mapping[str, Any] | None = None) -> None:
-    """Write a belief as JSON, whole or not at all, with the recipe of its twin (`gapless.twin.recipe`) where that is given."""
+def save(belief: Plain, path: str | os.PathLike[str], twin: Mapping[str, Any] | None = None) -> None:
+    """Write a belief as JSON, whole or not at all, with the recipe of its twin (`gapless.twin.recipe`) where that is given.
+
+    The file says which other parameters a number stands for, as no position tells them apart: they must not be drawn besides.
+    """
     table = plain(belief)
     space = table.pop("space")
-    of = {} if twin is None else {"twin": twin}
+    of: dict[str, Any] = {} if twin is None else {"twin": twin}
+    others = {p.name: stood_for(p.members or (p.name,)) for p in belief.space.parameters}
+    of["stands_for"] = {name: names for name, names in others.items() if names}
     write_json(path, {"format": FORMAT, "kind": type(belief).__name__.lower(), **space, **table, **of})
 
 
-def load(path: str | os.PathLike[str]) -> Belief:
+def stood_for(names: Iterable[str]) -> list[str]:
+    """Parameters that fitted ones stand for."""
+    from gapless.twin import quantities  # they are made of mechanisms, whose files need a belief's space
+
+    return [other for name in names for other in quantities.stood_for(name)]
+
+
+def combined(belief: Plain, others: Box) -> Both:
+    """What is believed about some parameters, and for all that it does not speak of, nor stands for, what others say."""
+    told = {name for p in belief.space.parameters for name in (p.name, *p.members)} | set(belief.space.fixed)
+    told |= set(stood_for(told))
+    rest = [i for i, name in enumerate(others.space.names) if name not in told]
+    space = Space(tuple(others.space.parameters[i] for i in rest))
+    return Both(belief, Box(space, others.low[rest], others.high[rest]))
+
+
+def load(path: str | os.PathLike[str]) -> Plain:
     """Read a belief written by `save`; every fault is one sentence that names the file."""
     data = table(path)
     try:
@@ -174,6 +220,8 @@ def load(path: str | os.PathLike[str]) -> Belief:
 def table(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a belief's file holds, as it is written there."""
     data = read_json(path, MAX_FILE)
+    if data.get("format") == OLDER:
+        raise BadInput(f"{path}: a belief of an earlier form, whose intervals were too narrow: run `gapless fit` again")
     if data.get("format") != FORMAT or str(data.get("kind")) not in _KINDS:
         raise BadInput(f"{path}: not a belief file (expected format {FORMAT!r} and a kind of {', '.join(_KINDS)})")
     return data
