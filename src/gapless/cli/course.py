@@ -14,9 +14,7 @@ def course(
     *,
     robot: Annotated[str | None, tyro.conf.arg(help_behavior_hint="")] = None,
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
-    preset: Annotated[
-        Literal["none", "narrow", "informed", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")
-    ] = None,
+    preset: Preset = None,
     terrain: Annotated[
         Literal["flat", "rough", "steps", "slopes", "mixed"] | None, tyro.conf.arg(help_behavior_hint="")
     ] = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -43,6 +43,7 @@ Kp = Annotated[
 Kd = Annotated[
     float | None, tyro.conf.arg(metavar="KD", help="Derivative gain of all drives [N m s/rad].", help_behavior_hint="")
 ]
+Preset = Annotated[Literal["none", "narrow", "informed", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 InAir = Annotated[
     bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="The floating base was held fixed.", help_behavior_hint="")

@@ -19,9 +19,7 @@ def train(
     *,
     robot: Robot = "quadruped",
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
-    preset: Annotated[
-        Literal["none", "narrow", "informed", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")
-    ] = None,
+    preset: Preset = None,
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("run"),
     iterations: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     worlds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,

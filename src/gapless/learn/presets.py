@@ -17,8 +17,8 @@ def draw_from(preset: str, twin: Twin, belief: Plain | None = None, lot: int = 0
 
     `none` is the nominal robot, or the belief's mean; `narrow` is the belief; `informed` is the belief, and the ranges of the
     field for all that it does not speak of; `wide` are those ranges alone (each mechanism states its own, with the source);
-    `models30` are 30 robots drawn once around the nominal one (Hwangbo et al. 2019): lot 0 is a training's, lot 1 those on which
-    its checkpoints are compared, any other nobody has met.
+    `models30` are 30 robots drawn once around the nominal one (Hwangbo et al. 2019): lot 0 is a training's, lot 1 those on
+    which its checkpoints are compared, any other nobody has met.
     """
     must_exist("preset", [preset], PRESETS)
     if belief is not None:
