@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Json, Threads
+from gapless.cli.options import Json, Preset, Threads
 
 
 def course(

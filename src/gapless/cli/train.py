@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Flag, Json, Kd, Kp, Robot, Threads
+from gapless.cli.options import Flag, Json, Kd, Kp, Preset, Robot, Threads
 
 if TYPE_CHECKING:
     from gapless.learn import News, Run
