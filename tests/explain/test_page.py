@@ -36,6 +36,7 @@ EXPLAINED = Explanation(
     error=0.02,
     floor=0.001,
     rivals=[("gains.kp", 2.0)],
+    limits=[],
     seconds=1.0,
     seconds_used=12.0,
     seconds_given=60.0,
