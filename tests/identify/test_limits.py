@@ -17,7 +17,7 @@ KP, VISCOUS, COULOMB, CONTACT = (
 def of(slopes: np.ndarray) -> dict[str, Limit]:
     n = len(slopes)
     none = np.zeros(n)
-    every = Sensitivity(SPACE, none, none, np.zeros(n, dtype=int), slopes, np.empty((n, 0)), np.zeros(1), True, None)
+    every = Sensitivity(SPACE, none, none, np.zeros(n, dtype=int), none > 0, slopes, np.empty((n, 0)), np.zeros(1), True, None)
     return {each.cause: each for each in limits(every, {"gains.kp/servo"})}
 
 

@@ -19,7 +19,16 @@ def sensed(rng: np.random.Generator, slopes: np.ndarray | None = None, **changes
     n = 4000
     slopes = rng.normal(size=(n, 4)) * [0.5, 1.0, 1.5, 0.0] if slopes is None else slopes
     plain = Sensitivity(
-        EVERY, rng.normal(size=n), np.zeros(n), np.arange(n) // 500, slopes, np.empty((n, 0)), np.zeros(1), False, None
+        EVERY,
+        rng.normal(size=n),
+        np.zeros(n),
+        np.arange(n) // 500,
+        np.arange(n) % 2 == 0,
+        slopes,
+        np.empty((n, 0)),
+        np.zeros(1),
+        False,
+        None,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from gapless.arrays import Bools
 from gapless.errors import BadInput
-from gapless.identify import uncertainty as unknown
+from gapless.identify import nudge, uncertainty as unknown
 from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import measured_base, stand
 from gapless.identify.limits import limits
 from gapless.identify.per_joint.inverse_dynamics import Course, courses
 from gapless.identify.per_joint.kernel import gather, without
-from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
+from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, climb, forget, gain_of, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
@@ -80,8 +80,11 @@ def fit_admitted(
         fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
         used = split.seconds(fitted)
         state, ladder, traced = _held(twin, felt, fitted, pose, known, full, evolve)
+    tick("how sure each number is")
+    every = _sensitivity(state, full, known)
+    state, traced, every = _nudged(state, traced, every, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
-    belief, undetermined, every = _uncertainty(state, full, known)
+    belief, undetermined = _uncertainty(state, every, signals)
     held = scores(traced, "heldout")
     halves = belief.space.to_scaled(belief.space.clip(state.halves[:, _places(state)]))
     doubt = doubts(state.twin, logs, held, traced, left_out, belief, halves, every, state.zeros, split)
@@ -132,17 +135,33 @@ def _held(
     return state, top.rungs + more, traced
 
 
-def _uncertainty(state: State, full: Full, known: Mapping[str, float]) -> tuple[Gaussian, list[unknown.Unknown], Sensitivity]:
-    """The belief over what was fitted, what the logs leave open, and how predictions depend on everything."""
-    full.tick("how sure each number is")
+def _sensitivity(state: State, full: Full, known: Mapping[str, float]) -> Sensitivity:
+    signals = full.signals + (measured_base(full) if state.twin.floating else ())
+    return sensitivity(state.twin, state.values, full.logs, full.split, signals, state.zeros, known)
+
+
+def _nudged(
+    state: State, traced: list[Trace], every: Sensitivity, full: Full, known: Mapping[str, float], ladder: list[Rung]
+) -> tuple[State, list[Trace], Sensitivity]:
+    """The last rung, where it truly helps."""
+    blocks = len(full.split)
+    trials = [(full.predicted(trial), trial) for trial in nudge.nudged(state, every, known)]
+    shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", blocks))))
+    before, after = (by_block(each, "heldout", blocks) for each in (traced, shown))
+    gain, error = gain_of(list(before.T), list(after.T))
+    added = gain > max(error, LEAST)
+    ladder.append(Rung(nudge.NAME, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
+    return (trial, shown, _sensitivity(trial, full, known)) if added else (state, traced, every)
+
+
+def _uncertainty(state: State, every: Sensitivity, signals: tuple[str, ...]) -> tuple[Gaussian, list[unknown.Unknown]]:
+    """The belief over what was fitted, and what the logs leave open."""
     space, twin = state.space, state.twin
-    signals = full.signals + (measured_base(full) if twin.floating else ())
-    every = sensitivity(twin, state.values, full.logs, full.split, signals, state.zeros, known)
     belief = unknown.belief(space, space.to_scaled(space.clip(state.values[_places(state)])), every)
     electric = any(n.startswith("motor.kt/") for n in space.names)
     position_only = twin.all_servos and not electric and "tau" not in signals
     undetermined = unknown.free(space, belief.covariance, electric, position_only)
-    return belief, undetermined + unknown.elsewhere(belief, state.rivals), every
+    return belief, undetermined + unknown.elsewhere(belief, state.rivals)
 
 
 def _places(state: State) -> list[int]:

@@ -25,11 +25,13 @@ class Sensitivity:
     space: Space
     """The parameters that predictions depend on."""
     residual: Array
-    """Shape of this and the next two: (residuals,)."""
+    """Shape of this and the next three: (residuals,)."""
     half_step: Array
     """What half the time step changes."""
     stretch: Ints
     """Which stretch of the logs it belongs to."""
+    first: Bools
+    """Whether it is of the first half of the logs."""
     slopes: Array
     """Shape: (residuals, parameters), scaled."""
     nuisance: Array
@@ -96,8 +98,8 @@ def sensitivity(
     servos = twin.all_servos and "tau" not in signals and not any(is_dc_motor(twin.model, d.actuator) for d in twin.drives)
     torque = _torque(data, values) if servos else None
     coarse = objective.size * np.sqrt(np.mean(half.reshape(-1, columns) ** 2, axis=0))
-    numbers, own = np.repeat(stretch, columns), every[:, : len(space)]
-    return Sensitivity(space, residual / size, half / size, numbers, own, nuisance, coarse, servos, torque)
+    numbers, first, own = np.repeat(stretch, columns), np.repeat(split.first[data.block], columns), every[:, : len(space)]
+    return Sensitivity(space, residual / size, half / size, numbers, first, own, nuisance, coarse, servos, torque)
 
 
 def _torque(data: Windows, values: Array) -> float | None:
