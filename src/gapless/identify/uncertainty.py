@@ -30,9 +30,9 @@ class Unknown:
 def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
-    The covariance is that of the errors, by how long they last; then what numbers that were not fitted would have done to the
-    fit, each within its tolerance and seldom off by far; masses that are all off; what half the time step would have changed;
-    and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
+    its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
+    that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
 
     Args:
         space: what was fitted.
@@ -42,13 +42,20 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     places = {name: i for i, name in enumerate(every.space.names)}
     members = [[places[n] for n in p.members or (p.name,)] for p in space.parameters]
     fitted = np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
-    weighed = every.weighed(fitted)
-    inverse = np.linalg.inv(fitted.T @ weighed + np.eye(len(space)) / MISMATCH**2)
     tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
     allowed = _allowed(every, tolerated, members)
-    shift = inverse @ (weighed.T @ every.slopes)  # of the fit, by what each number is off
+    rest = np.flatnonzero(np.diag(allowed) > 0)
+    both = np.hstack([fitted, every.slopes[:, rest]])
+    prior = np.zeros((both.shape[1],) * 2)
+    prior[: len(space), : len(space)] = np.eye(len(space)) / MISMATCH**2
+    prior[len(space) :, len(space) :] = np.linalg.inv(allowed[np.ix_(rest, rest)])
+    weighed = every.weighed(both)
+    inverse = np.linalg.inv(both.T @ weighed + prior)[: len(space)]
+    away = inverse @ (weighed.T @ every.residual)  # from the most probable numbers
     half_step = inverse @ (weighed.T @ every.half_step)
-    covariance = inverse + shift @ allowed @ shift.T + np.outer(half_step, half_step) + np.eye(len(space)) * FINEST**2
+    covariance = (
+        inverse[:, : len(space)] + np.outer(half_step, half_step) + np.outer(away, away) + np.eye(len(space)) * FINEST**2
+    )
     # joints that share a number have their own, each within its tolerance of it
     covariance += np.diag([tolerated[own].mean() if len(own) > 1 else 0.0 for own in members])
     heavier = _heavier(space, centre, every)
