@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[str, bool]] = {
     "quadruped": ("quadruped", False),
 }
 SECONDS, LOGS = 20.0, 2
+PERIOD = 0.02  # s between commands of all of these robots
 WRONG = 0.25  # share of the identified numbers outside of their intervals that makes "use it" a wrong answer
 
 
@@ -52,7 +53,8 @@ def truth_of(name: str, secrets: Mapping[str, float]) -> float:
     if quantity in ("gains.kp", "gains.kd", "motor.limit"):
         return value * secrets.get(f"motor.strength/{place}", 1.0)
     if quantity == "latency.action":
-        return value + secrets["latency.observation"] + secrets["latency.jitter"] / 2
+        lost = secrets["latency.drop"] / (1 - secrets["latency.drop"])  # periods that a command is in force longer
+        return value + secrets["latency.observation"] + secrets["latency.jitter"] / 2 + lost * PERIOD
     return value
 
 

@@ -115,8 +115,8 @@ def _moved(space: Space, fitted: Array, every: Sensitivity) -> Array:
     out = np.zeros(len(space))
     for kind in set(kinds) if len(ends) > 1 else ():
         own = kinds == kind
-        chance = (len(ends) - 1) * own.sum()  # what errors give on average, and how much more they often give
-        out[own] = np.sqrt(max(0.0, away[:, own].sum() - chance - np.sqrt(2 * chance)) / room[own].sum())
+        chance = (len(ends) - 1) * own.sum()  # what errors give on average
+        out[own] = np.sqrt(max(0.0, away[:, own].sum() - chance) / room[own].sum())
     return out
 
 
