@@ -93,6 +93,17 @@ def test_what_the_logs_do_not_tell_is_as_uncertain_as_a_real_mismatch_and_no_mor
     assert LOOSE < spread(sensed(rng, slopes))[0] < 1.1
 
 
+def test_what_the_logs_do_not_tell_is_as_the_model_says_and_what_they_tell_stays():
+    rng = np.random.default_rng(4)
+    slopes = rng.normal(size=(4000, 4)) * [0.0, 1.0, 1.0, 0.0]
+    centre = np.array([-3.0, 0.8, 0.0])  # the first drifted away
+    assert belief(SPACE, centre, sensed(rng, slopes)).centre == pytest.approx([0.0, 0.8, 0.0], abs=0.01)
+    slopes[:, 0] = slopes[:, 1]  # now only their sum is known
+    found = belief(SPACE, centre, sensed(rng, slopes)).centre
+    assert found[0] + found[1] == pytest.approx(-2.2, abs=0.01)
+    assert found[0] == pytest.approx(found[1], abs=0.01)
+
+
 def test_zeros_of_single_logs_take_their_part_of_the_errors():
     rng = np.random.default_rng(5)
     every = sensed(rng)

@@ -114,7 +114,7 @@ def _unlike(twin: Twin, belief: Gaussian) -> list[str]:
             if len(places) < 2:
                 continue
             away = belief.centre[places] - np.median(belief.centre[places])
-            far = np.abs(away) > np.maximum(UNLIKE, 1.645 * spread[places])
+            far = (spread[places] < LOOSE) & (np.abs(away) > np.maximum(UNLIKE, 1.645 * spread[places]))
             if not far.any():
                 continue
             values = space.clip(space.from_scaled(belief.centre))[places]

@@ -33,6 +33,7 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
     its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
     that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    A number that the logs do not tell is taken back to what the model says, and what is known together with it follows.
 
     Args:
         space: what was fitted.
@@ -52,6 +53,7 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     weighed = every.weighed(both)
     inverse = np.linalg.inv(both.T @ weighed + prior)[: len(space)]
     away = inverse @ (weighed.T @ every.residual)  # from the most probable numbers
+    centre = space.to_scaled(space.clip(space.from_scaled(centre - inverse[:, : len(space)] @ centre / MISMATCH**2)))
     half_step = inverse @ (weighed.T @ every.half_step)
     covariance = (
         inverse[:, : len(space)] + np.outer(half_step, half_step) + np.outer(away, away) + np.eye(len(space)) * FINEST**2
