@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.explain.physics import FARTHEST, errors_of, halved, noise_of, observed
+from gapless.explain.physics import FARTHEST, errors_of, noise_of, observed
 from gapless.measure import BLOCK
 from gapless.twin import Twin
 from gapless.worlds import StandInSpec as Spec
@@ -32,7 +32,7 @@ def test_the_tilt_of_a_free_base_counts_beside_its_joints():
 def test_half_the_time_step_predicts_the_same_windows():
     twin = Twin.load("bench")
     data = observed(twin, [recorded(Spec("bench", tolerance=0), 6.0)[1]])
-    finer = halved(data)
+    finer = data.halved()
     assert finer.twin.model.opt.timestep == twin.model.opt.timestep / 2
     np.testing.assert_array_equal(finer.clock, data.clock)
 

@@ -333,7 +333,7 @@ def test_the_text_is_python_whatever_the_names_are(framework, tmp_path):
     twin = Twin.build(spec, Twin.load("arm").mechanisms, 0.02)
     fitted(tmp_path, twin, {f"gains.kp/{EVIL}": 12.0}, robot_note=EVIL)
     model, belief, summary = read(tmp_path)
-    text = export_settings(framework, model, belief, summary | {"robot": EVIL, "logs": [EVIL], "against": [EVIL]})
+    text = export_settings(framework, model, belief, summary | {"robot": EVIL, "origin": {"logs": [EVIL]}, "against": [EVIL]})
     tree = ast.parse(text)
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert "os" not in imported
@@ -343,11 +343,12 @@ def test_the_text_is_python_whatever_the_names_are(framework, tmp_path):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_head_says_what_the_framework_cannot_express_and_which_version_is_meant(framework, tmp_path):
-    arm(tmp_path, errors={"heldout": {"command": 0.1, "delay": None, "nominal": 0.02, "fit": 0.002}})
+    arm(tmp_path, heldout={"command": 0.1, "delay": None, "given": 0.02, "fit": 0.002}, origin={"logs": ["one.npz"]})
     head = export_settings(framework, *read(tmp_path)).split("import math")[0]
     assert "Stribeck" in head
     assert "friction.stribeck (6 fitted)" in " ".join(head.replace("#", " ").split())
     assert {"mjlab": "1.6", "isaaclab": "2.3.2", "playground": "0.2.0"}[framework] in head
+    assert "Logs: one.npz." in head
     assert "fitted 0.115, as given 1.15, command 5.73" in " ".join(head.replace("#", " ").split())
 
 

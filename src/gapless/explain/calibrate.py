@@ -7,7 +7,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.explain.compete import OUTLIER, linearised, step
 from gapless.explain.contest import Contest, Hypothesis
-from gapless.explain.physics import errors_of, halved
+from gapless.explain.physics import errors_of
 from gapless.measure import Windows
 from gapless.twin import Parameter, Space, quantities
 
@@ -26,7 +26,7 @@ def contest_of(data: Windows, noise: Array, rng: np.random.Generator, arenas: di
     contest = linearised(contest, contest.nominal, everything)
     low, high = contest.box
     drawn = rng.uniform(low, high, (TWINS[columns == 1], len(free)))
-    made = errors_of(halved(data), contest.values(drawn))
+    made = errors_of(data.halved(), contest.values(drawn))
     made += noise * rng.standard_normal(made.shape)
     left = np.array([_left(contest, twin) for twin in made])
     higher = np.sqrt(left.mean(axis=0))

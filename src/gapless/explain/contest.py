@@ -75,8 +75,7 @@ class Contest:
     @cached_property
     def box(self) -> Array:
         """The ends of the tolerances, scaled. Shape: (2, variables)."""
-        ends = self.space.nominal + np.outer([-1, 1], self.space.tolerance)
-        return self.space.to_scaled(self.space.clip(ends))
+        return np.stack(self.space.tolerated)
 
     @cached_property
     def reach(self) -> Array:

@@ -1,8 +1,6 @@
 """The windows of logs that explain looks at, and the errors of twins there: what every hypothesis is judged by."""
 
-import copy
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -42,13 +40,6 @@ def noise_of(data: Windows) -> Array:
     floor = floors([r.log for r in data.replayers], data.signals)
     joints = floor["q"].size[[floor["q"].columns.index(j) for j in data.twin.joints]]
     return np.concatenate([joints, floor["quat"].size[:2]]) if data.twin.floating else joints
-
-
-def halved(data: Windows) -> Windows:
-    """The same windows in a twin with half the time step."""
-    model = copy.copy(data.twin.model)
-    model.opt.timestep /= 2
-    return data.like(replace(data.twin, model=model))
 
 
 def limbs(twin: Twin) -> Ints:

@@ -65,9 +65,7 @@ def fit_admitted(
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
-    # friction that grows with the angle is told from constant friction best about the middle of the motion
-    positions = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
-    pose = dict(zip(twin.joints, np.nanmedian(positions, axis=0).tolist(), strict=True))
+    pose = _middle(twin, logs)
     twin = twin.plus(centre=pose)
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
@@ -80,13 +78,10 @@ def fit_admitted(
         fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
         used = split.seconds(fitted)
         state, ladder, traced = _held(twin, felt, fitted, pose, known, full, evolve)
-    tick("how sure each number is")
-    every = _sensitivity(state, full, known)
-    state, traced, every = _nudged(state, traced, every, full, known, ladder)
+    state, traced, every = _nudged(state, traced, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
     belief, undetermined = _uncertainty(state, every, signals)
-    held = scores(traced, "heldout")
-    halves = belief.space.to_scaled(belief.space.clip(state.halves[:, _places(state)]))
+    held, halves = scores(traced, "heldout"), belief.space.to_scaled(belief.space.clip(state.halves[:, _places(state)]))
     doubt = doubts(state.twin, logs, held, traced, left_out, belief, halves, every, state.zeros, split)
     return Fit(
         robot=twin.name,
@@ -112,6 +107,12 @@ def fit_admitted(
         belief=belief,
         traces=traced,
     )
+
+
+def _middle(twin: Twin, logs: Sequence[Log]) -> dict[str, float]:
+    """Median position of each joint: friction that grows with the angle is told from constant friction best about it [rad]."""
+    positions = np.concatenate([np.column_stack([log["q"].column(j) for j in twin.joints]) for log in logs])
+    return dict(zip(twin.joints, np.nanmedian(positions, axis=0).tolist(), strict=True))
 
 
 def _held(
@@ -141,10 +142,11 @@ def _sensitivity(state: State, full: Full, known: Mapping[str, float]) -> Sensit
 
 
 def _nudged(
-    state: State, traced: list[Trace], every: Sensitivity, full: Full, known: Mapping[str, float], ladder: list[Rung]
+    state: State, traced: list[Trace], full: Full, known: Mapping[str, float], ladder: list[Rung]
 ) -> tuple[State, list[Trace], Sensitivity]:
-    """The last rung, where it truly helps."""
-    blocks = len(full.split)
+    """The last rung, where it truly helps; and how predictions depend on everything then."""
+    full.tick("how sure each number is")
+    every, blocks = _sensitivity(state, full, known), len(full.split)
     trials = [(full.predicted(trial), trial) for trial in nudge.nudged(state, every, known)]
     shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", blocks))))
     before, after = (by_block(each, "heldout", blocks) for each in (traced, shown))

@@ -26,7 +26,7 @@ from gapless.identify.sensitivity import lasting
 from gapless.identify.uncertainty import FINEST, PRIOR
 from gapless.logs import Log
 from gapless.measure import windows
-from gapless.twin import Particles
+from gapless.twin import Gaussian, Particles
 
 WINDOWS = 60  # of the logs, evenly spread: as many as the fit takes
 WORLDS = 2000  # simulated together: a few hundred MB of a robot of twelve joints
@@ -87,7 +87,11 @@ def particles(
     tick("particles: slopes in the full model")
     p = problem(*_objective(fit, logs, signals))
     x, weights, warnings = weighted(p, n, rng, tick) if simulations is None else learnt(p, simulations, n, rng, tick)
-    values = space.clip(space.from_scaled(x + FINEST * rng.standard_normal(x.shape)))
+    x = x + FINEST * rng.standard_normal(x.shape)
+    if isinstance(fit.belief, Gaussian):  # what may be wrong besides what was fitted, as the fit has it
+        size, along = np.linalg.eigh(fit.belief.covariance - np.cov(x.T, aweights=weights).reshape(len(space), -1))
+        x = x + rng.standard_normal(x.shape) * np.sqrt(np.maximum(size, 0.0)) @ along.T
+    values = space.clip(space.from_scaled(x))
     return Drawn(Particles(space, values, weights), _effective(weights), warnings)
 
 

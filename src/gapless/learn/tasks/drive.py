@@ -40,14 +40,13 @@ class DriveTask:
     def errors(self, scene: Scene) -> tuple[Array, Array]:
         """Errors of speed and turn rate, as shares of their ranges."""
         v, w = (max(abs(low), abs(high)) for low, high in self.commands.values())
-        return (scene.velocity[:, 0] - scene.command[:, 0]) / v, (scene.yaw_rate - scene.command[:, 1]) / w
+        speed, turn = self.metrics(scene).values()
+        return speed / v, turn / w
 
     def metrics(self, scene: Scene) -> dict[str, Array]:
         """Errors of the speed [m/s] and of the turn rate [rad/s]."""
-        return {
-            "velocity_error": np.abs(scene.velocity[:, 0] - scene.command[:, 0]),
-            "yaw_error": np.abs(scene.yaw_rate - scene.command[:, 1]),
-        }
+        speed, turn = scene.velocity[:, 0] - scene.command[:, 0], scene.yaw_rate - scene.command[:, 1]
+        return {"velocity_error": np.abs(speed), "yaw_error": np.abs(turn)}
 
     def reward(self, scene: Scene) -> dict[str, Array]:
         speed, turn = self.errors(scene)
@@ -63,7 +62,7 @@ class DriveTask:
     def success(self, scene: Scene) -> Bools:
         """Within 15 % of the largest speed and turn rate."""
         speed, turn = self.errors(scene)
-        return (np.abs(speed) < NEAR) & (np.abs(turn) < NEAR)
+        return (speed < NEAR) & (turn < NEAR)
 
 
 def drive_of(twin: Twin, history: int = 1) -> DriveTask:

@@ -189,10 +189,11 @@ def _dry(
 
 def _about(summary: Mapping[str, Any]) -> tuple[str, ...]:
     """Who made this from what, and how good it is."""
-    errors = (summary.get("errors") or {}).get("heldout") or {}
-    labels = {"fit": "fitted", "nominal": "as given", "delay": "best delay", "command": "command"}
+    tables: list[Mapping[str, Any]] = [t if isinstance(t, Mapping) else {} for t in map(summary.get, ("heldout", "origin"))]
+    errors, origin = tables
+    labels = {"fit": "fitted", "given": "as given", "delay": "best delay", "command": "command"}
     known = [f"{labels[k]} {math.degrees(errors[k]):.3g}" for k in labels if isinstance(errors.get(k), int | float)]
-    out = [f"Robot: {summary.get('robot', 'not named')}. Logs: {', '.join(map(str, summary.get('logs') or ['not named']))}."]
+    out = [f"Robot: {summary.get('robot', 'not named')}. Logs: {', '.join(map(str, origin.get('logs') or ['not named']))}."]
     out += [f"Held-out position error [deg]: {', '.join(known)}."] * bool(known)
     for key, words in (("against", "DO NOT USE THIS FIT"), ("suspicions", "DO NOT TRUST ITS NUMBERS")):
         if summary.get(key):
