@@ -53,7 +53,7 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     weighed = every.weighed(both)
     inverse = np.linalg.inv(both.T @ weighed + prior)[: len(space)]
     away = inverse @ (weighed.T @ every.residual)  # from the most probable numbers
-    centre = space.to_scaled(space.clip(space.from_scaled(centre - inverse[:, : len(space)] @ centre / MISMATCH**2)))
+    likely = space.to_scaled(space.clip(space.from_scaled(centre - inverse[:, : len(space)] @ centre / MISMATCH**2)))
     half_step = inverse @ (weighed.T @ every.half_step)
     covariance = (
         inverse[:, : len(space)] + np.outer(half_step, half_step) + np.outer(away, away) + np.eye(len(space)) * FINEST**2
@@ -65,6 +65,7 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     moved = _moved(space, fitted, every)
     wider = np.sqrt(1 + moved**2 / np.diag(covariance))
     covariance = covariance * np.outer(wider, wider)
+    centre = np.where(np.diag(covariance) > LOOSE**2, likely, centre)
     return Gaussian(space, centre, (covariance + covariance.T) / 2)
 
 
