@@ -111,7 +111,7 @@ def judged(kind: str, seeds: range) -> dict[str, Any]:
         wide.append(beats_wide(found, secrets))
         widths += [(e.high - e.low) / max(abs(e.value), 1e-9) for e in found.parameters.values() if e.identified]
         used += found.trusted
-        wrong += found.trusted and bool(every) and np.mean(every) < 1 - WRONG
+        wrong += bool(found.trusted and every and np.mean(every) < 1 - WRONG)
         seconds.append(time.perf_counter() - started)
         print(
             f"{kind} {difficulty} {seed}: {len(every)} identified, {shares[-1]:.2f} hold the truth, "
