@@ -71,9 +71,7 @@ def revealed(robot: StandIn, fit: gapless.Fit) -> Table:
     # of delays only the sum is seen; jitter delays by half of it on average
     truth["latency.action"] += everything["latency.observation"] + everything["latency.jitter"] / 2
     estimates = {member: p for name, p in fit.parameters.items() for member in p.shared_by or (name,)}
-    note = (
-        "latency of command and reading together; intervals take masses and lengths as given, and this robot's are not exactly"
-    )
+    note = "latency of command and reading together; intervals allow for masses, lengths and all else within their tolerances"
     table = Table(title="The secrets, revealed", caption=note, box=box.SIMPLE)
     for heading in ("", "model", "robot", "found", "90 % interval"):
         table.add_column(heading, justify="right" if heading else "left")
