@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
+from gapless.identify.page import interval_axes, interval_dots
 from gapless.report import (
     BLUE,
     ORANGE,
@@ -15,11 +16,9 @@ from gapless.report import (
     Section,
     Table,
     Verdict,
-    dots,
     few,
     in_terminal,
     known,
-    literal,
     notes,
     percent,
     short,
@@ -136,23 +135,10 @@ def _intervals(quantity: str, group: Mapping[str, Change]) -> Plot:
     for side, step in (("A", -0.15), ("B", 0.15)):
         found = [(i, c.a if side == "A" else c.b) for i, c in enumerate(group.values())]
         shown = [(i + step, p) for i, p in found if known(p.value + p.low + p.high)]
-        bars = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": COLOURS[side]}
-        bars |= {"array": [p.high - p.value for _, p in shown], "arrayminus": [p.value - p.low for _, p in shown]}
-        data.append(dots([p.value for _, p in shown], [i for i, _ in shown], COLOURS[side], 7, 1.0, side) | {"error_x": bars})
+        data.append(interval_dots(shown, COLOURS[side], side))
         # intervals that say nothing may leave the view
         view += [x for _, p in shown for x in (p.value, *((p.low, p.high) if p.identified else ()))]
-    low, high = min(view, default=0.0), max(view, default=1.0)
-    pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
-    rows = list(range(len(group)))
-    layout = {
-        "xaxis": {"range": [low - pad, high + pad], "title": literal(next(iter(group.values())).unit)},
-        "yaxis": {
-            "tickvals": rows,
-            "ticktext": ["all" if place == "*" else literal(place) for place in group],
-            "range": [len(group) - 0.5, -0.5],
-            "nticks": len(group),
-        },
-    }
+    layout = interval_axes(view, next(iter(group.values())).unit, group)
     return Plot(quantity, data, layout, height=70 + 22 * len(group))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.identify.sensitivity import Sensitivity
-from gapless.report import Section, Table
+from gapless.report import Section, Table, few
 from gapless.twin import Parameter, quantities
 
 CERTAIN = 3.0  # standard deviations of a mismatch that is seen
@@ -77,10 +77,7 @@ def hidden(found: Sequence[Limit]) -> str:
     names = [each.cause for each in found if each.smallest is None]
     if not names:
         return "The report says how small a mismatch these logs would have shown."
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return (
-        f"These logs would not show {', '.join(names[:4])}{more} at any size; the report says how small they show the others."
-    )
+    return f"These logs would not show {few(names)} at any size; the report says how small they show the others."
 
 
 def hidden_section(found: Sequence[Limit]) -> Section | None:

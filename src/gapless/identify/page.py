@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -25,6 +25,7 @@ from gapless.report import (
     Table,
     Verdict,
     dots,
+    few,
     in_terminal,
     known,
     line,
@@ -64,7 +65,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
 def glance(fit: Fit) -> Iterable[RenderableType]:
     """What a terminal shows after the verdict."""
     more = len(fit.undetermined) - MOST_UNKNOWN
-    unknown = [f"{_few(u.parameters, 4)}: {u.meaning}" for u in fit.undetermined[:MOST_UNKNOWN]]
+    unknown = [f"{few(u.parameters)}: {u.meaning}" for u in fit.undetermined[:MOST_UNKNOWN]]
     unknown += [f"{more} more in the report"] * (more > 0)
     shown = [in_terminal(s) for s in (_ladder(fit), _errors(fit)) if s]
     return [
@@ -107,11 +108,6 @@ def _open(fit: Fit) -> str:
     parts += [f"{shared} combination{'s' * (shared > 1)} of parameters"] * bool(shared)
     text = f"The logs do not determine {' and '.join(parts)}." if parts else "The logs determine all of its parameters."
     return text + (f" {stuck} at a bound: do not rely on {'them' if stuck > 1 else 'it'}." if stuck else "")
-
-
-def _few(names: Sequence[str], most: int) -> str:
-    """Names, not more than so many."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _degrees(angle: float) -> str:
@@ -218,27 +214,37 @@ def _intervals(quantity: str, members: dict[str, Estimate]) -> Plot:
     for colour, sure in ((RED, True), (ORANGE, False)):
         kept = [(i, p) for i, p in enumerate(estimates) if p.sure == sure and known(p.value + p.low + p.high)]
         if kept:
-            bars = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": colour}
-            bars |= {"array": [p.high - p.value for _, p in kept], "arrayminus": [p.value - p.low for _, p in kept]}
-            data.append(dots([p.value for _, p in kept], [i for i, _ in kept], colour, 7, 1.0) | {"error_x": bars})
+            data.append(interval_dots(kept, colour))
     # the view is that of values and of intervals that say something; the rest may leave it
     view = [x for p in estimates for x in (p.value, p.nominal, *((p.low, p.high) if p.identified else ())) if known(x)]
-    low, high = min(view, default=0.0), max(view, default=1.0)
-    pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
-    layout = {
-        "xaxis": {"range": [low - pad, high + pad], "title": literal(estimates[0].unit)},
-        "yaxis": {
-            "tickvals": rows,
-            "ticktext": ["all" if owner == "*" else literal(owner) for owner in members],
-            "range": [len(members) - 0.5, -0.5],
-            "nticks": len(members),
-        },
-    }
+    layout = interval_axes(view, estimates[0].unit, members)
     return Plot(quantity, data, layout, height=70 + 18 * len(members))
 
 
+def interval_dots(rows: Sequence[tuple[float, Estimate]], colour: str, name: str = "") -> dict[str, Any]:
+    """Estimates with their intervals as bars, each in a row of a plot."""
+    bars = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 0, "color": colour}
+    bars |= {"array": [p.high - p.value for _, p in rows], "arrayminus": [p.value - p.low for _, p in rows]}
+    return dots([p.value for _, p in rows], [i for i, _ in rows], colour, 7, 1.0, name) | {"error_x": bars}
+
+
+def interval_axes(view: Sequence[float], unit: str, owners: Collection[str]) -> dict[str, Any]:
+    """Axes of a plot that has a row for each joint or link, and all that is to be in view."""
+    low, high = min(view, default=0.0), max(view, default=1.0)
+    pad = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+    return {
+        "xaxis": {"range": [low - pad, high + pad], "title": literal(unit)},
+        "yaxis": {
+            "tickvals": list(range(len(owners))),
+            "ticktext": ["all" if owner == "*" else literal(owner) for owner in owners],
+            "range": [len(owners) - 0.5, -0.5],
+            "nticks": len(owners),
+        },
+    }
+
+
 def _unknown(fit: Fit) -> Section | None:
-    rows = [[u.meaning, _few(u.parameters, 8)] for u in fit.undetermined]
+    rows = [[u.meaning, few(u.parameters, 8)] for u in fit.undetermined]
     text = "The parameters can move in these directions without the logs noticing." if rows else _open(fit)
     table = Table(("what", "parameters"), rows, words=2) if rows else None
     return Section("What is not known", text, table) if fit.parameters else None

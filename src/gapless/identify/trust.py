@@ -12,6 +12,7 @@ from gapless.identify.sensitivity import Sensitivity
 from gapless.identify.uncertainty import LOOSE
 from gapless.logs import Log, chatter
 from gapless.measure import Split, Trace, floors
+from gapless.report import few
 from gapless.twin import Gaussian, Twin, quantities
 
 WORSE = 3.0  # times the usual error: a log that contradicts the others
@@ -82,7 +83,7 @@ def doubts(
         )
     at_bound = _at_bound(belief)
     if at_bound:
-        out.suspicions.append(f"{_few(at_bound)} ended at a bound: widen what the model allows, or look at the robot")
+        out.suspicions.append(f"{few(at_bound)} ended at a bound: widen what the model allows, or look at the robot")
     return out
 
 
@@ -146,7 +147,7 @@ def _disagree(belief: Gaussian, halves: Array) -> list[str]:
     if not off.sum() > DISAGREE * max(int(known.sum()), 1):
         return []
     names = [n for n, bad in zip(belief.space.names, off, strict=True) if bad]
-    return [f"either half of the logs gives other values of {_few(names)}: their model is not what moves the joints"]
+    return [f"either half of the logs gives other values of {few(names)}: their model is not what moves the joints"]
 
 
 def _structure(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> list[str]:
@@ -161,10 +162,6 @@ def _structure(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> l
     return [
         f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
     ]
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
     its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
     that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
-    A number that the logs do not tell is taken back to what the model says, and what is known together with it follows.
+    Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
 
     Args:
         space: what was fitted.
