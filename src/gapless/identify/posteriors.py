@@ -183,10 +183,8 @@ def _objective(fit: Fit, logs: Sequence[Log], signals: tuple[str, ...]) -> tuple
     data = windows(twin, logs, most=WINDOWS, signals=signals)
     size = coupled.typical(data, fit.values)
     objective = coupled.Objective(data, space, fit.values, size, bool(fit.zeros), begins)
-    zeros = [fit.zeros.get(int(i), np.zeros(len(twin.joints))) / coupled.ZERO for i in data.logs if fit.zeros]
-    known = np.concatenate([space.to_scaled(fit.belief.mean()), *zeros])
-    start = np.append(known, objective.start[len(known) :])
-    return objective, np.clip(start, *objective.bounds)
+    start = np.append(space.to_scaled(fit.belief.mean()), objective.start[len(space) :])
+    return objective, np.clip(objective.with_zeros(start, fit.zeros), *objective.bounds)
 
 
 def _scale(r: Array, jacobian: Array, window: NDArray[np.int64], columns: int) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.full_model.window_objective import ZERO, Objective, typical
+from gapless.identify.full_model.window_objective import Objective, typical
 from gapless.identify.least_squares import slopes
 from gapless.logs import Log
 from gapless.measure import Split, Windows, holds, runs, windows
@@ -80,9 +80,7 @@ def sensitivity(
         data = windows(twin, logs, split, split.blocks(stretches) & split.measured, signals=signals)
     begins = twin.floating and not {"base_pos", "base_vel"} <= set(signals)
     objective = Objective(data, space, values, typical(data, values), bool(zeros), begins)
-    x = objective.start.copy()
-    zero = [zeros.get(i, np.zeros(len(twin.joints))) / ZERO for i in data.logs if zeros]
-    x[len(space) : len(space) + sum(map(len, zero))] = np.concatenate([[], *zero])
+    x = objective.with_zeros(objective.start, zeros)
     residual = objective(x[None])[0]
     every = slopes(objective, x, *objective.bounds, objective.coloured, difference=WIDTH)
     half = replace(objective, data=data.halved())(x[None])[0] - residual

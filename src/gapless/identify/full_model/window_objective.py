@@ -5,7 +5,7 @@ affect each other, nor can the encoder zeros of different logs or the starts of 
 simulations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,6 +77,14 @@ class Objective:
         """Log to the zeros of its encoders [rad]."""
         own = ZERO * x[len(self.space) : len(self.space) + self._extra[0]].reshape(-1, len(self.data.twin.joints))
         return dict(zip(self.data.logs, own, strict=True))
+
+    def with_zeros(self, x: Array, zeros: Mapping[int, Array]) -> Array:
+        """A vector with the encoder zeros of single logs put in, by their number [rad]: the inverse of `own_zeros`."""
+        out, none = x.copy(), np.zeros(len(self.data.twin.joints))
+        if self.zeros:
+            own = np.concatenate([zeros.get(int(i), none) for i in self.data.logs])
+            out[len(self.space) : len(self.space) + self._extra[0]] = own / ZERO
+        return out
 
     def __call__(self, x: Array) -> Array:
         """Residuals, (k, residuals)."""
