@@ -56,3 +56,16 @@ def test_evolution_ends_no_worse_than_it_began():
     objective = coupled.Objective(data, two, twin.space.nominal, np.full(12, 0.01))
     before, after = ((objective(x[None])[0] ** 2).sum() for x in (objective.start, coupled.evolve(objective, seconds=3.0)))
     assert after < before
+
+
+def test_encoder_zeros_of_single_logs_go_in_and_come_out_and_a_log_without_one_has_none():
+    twin = Twin.load("quadruped", in_air=True)
+    data = windows(twin, [quadruped({})] * 2, most=2)
+    space = twin.space.select("latency.action")
+    zeros = {1: np.linspace(-0.03, 0.03, 12)}
+    objective = coupled.Objective(data, space, twin.space.nominal, np.full(12, 0.01), zeros=True)
+    back = objective.own_zeros(objective.with_zeros(objective.start, zeros))
+    np.testing.assert_allclose(back[1], zeros[1])
+    np.testing.assert_allclose(back[0], 0.0)
+    plain = coupled.Objective(data, space, twin.space.nominal, np.full(12, 0.01))
+    np.testing.assert_array_equal(plain.with_zeros(plain.start, zeros), plain.start)
