@@ -2,9 +2,10 @@
 
     python -m bench.attribution [--cases 0:10] [--json] [--out out/attribution]
 
-120 stand-ins drawn by seed: quadruped in the air and standing, arm, servo bench; 20 s of rich motion each, everything that is
+140 stand-ins drawn by seed: quadruped in the air and standing, arm, servo bench; 20 s of rich motion each, everything that is
 not a cause drawn within its tolerance, physics at half the twin's time step. Cases 0-59 have one dominant cause (it makes at
-least half of the squared error), 60-89 two (each at least 15 %), 90-104 none, 105-119 one that the twin does not have.
+least half of the squared error), 60-89 two (each at least 15 %), 90-104 none, 105-119 one that no mechanism has, 120-139 a
+spring or play in the gears, by turns, which the twin lacks.
 Finished cases are kept, one file each, and not run again.
 """
 
@@ -31,7 +32,8 @@ from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build,
 SENSORS = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
 ROBOTS = (("bench", False), ("arm", False), ("quadruped", True), ("quadruped", False))
 SECONDS = 20.0
-KINDS = ("one",) * 60 + ("two",) * 30 + ("none",) * 15 + ("unknown",) * 15
+KINDS = ("one",) * 60 + ("two",) * 30 + ("none",) * 15 + ("unknown",) * 15 + ("structure",) * 20
+STRUCTURES = ("flex.stiffness", "backlash.width")
 SIZES = (1.0, 3.0)  # scaled: a mismatch met in practice and three times that
 DOMINANT, ONE_OF_TWO = 0.5, 0.15  # least true shares
 SEED = 12000
@@ -155,8 +157,8 @@ EFFECTS = ("heating", "ripple", "dropouts", "slosh", "slip", "creep", "cubic spr
 def draw(case: int, seed: int = SEED) -> Drawn:
     """A stand-in and its log."""
     rng = np.random.default_rng([seed, case])
-    robot, in_air = ROBOTS[case % 4]
     kind = KINDS[case]
+    robot, in_air = ROBOTS[case % 4 if kind != "structure" else case // 2 % 3]
     if kind == "unknown":
         return _odd(robot, in_air, case, rng)
     twin = _twin(robot, in_air)
@@ -167,7 +169,7 @@ def draw(case: int, seed: int = SEED) -> Drawn:
     possible = [c for c in CAUSES if (not in_air and robot == "quadruped") or c not in FLOATING]
     first = case // 4 if kind == "one" else int(rng.integers(len(possible)))
     for attempt in range(60):
-        names = [possible[(first + attempt // 3) % len(possible)]]
+        names = [possible[(first + attempt // 3) % len(possible)]] if kind != "structure" else [STRUCTURES[case % 2]]
         if kind == "two":
             names = [str(c) for c in rng.choice(possible, 2, replace=False)]
             if set(names) in ONE_NUMBER:
@@ -185,7 +187,7 @@ def draw(case: int, seed: int = SEED) -> Drawn:
         if not in_air and robot == "quadruped" and np.abs(log["quat"].values[:, 1:3]).max() > 0.2:
             continue  # it fell
         shares = true_shares(spec, twin, log, hidden)
-        if all(shares[n] >= (DOMINANT if kind == "one" else ONE_OF_TWO) for n in names):
+        if all(shares[n] >= (ONE_OF_TWO if kind == "two" else DOMINANT) for n in names):
             return Drawn(robot, in_air, kind, tuple(names), {"change": change, "add": add}, log, shares)
     raise RuntimeError(f"case {case}: no stand-in with causes of the wanted size was drawn")
 
@@ -199,6 +201,12 @@ def _secret(
         pattern = _joints(twin, rng)
         add["backlash"] = {"joints": pattern, "width": round(0.01 * (1 + size), 4)}
         return [f"backlash.width/{pattern}"]
+    if cause == "flex.stiffness":
+        pattern = _joints(twin, rng)
+        kp = [p.nominal for p in twin.space.parameters if p.name in twin.space.match(f"gains.kp/{pattern}")]
+        stiffness = min(kp) * float(np.exp(rng.uniform(-1, 1)))  # about as stiff as the drive
+        add["flex"] = {"joints": pattern, "stiffness": round(stiffness, 3), "damping": round(0.005 * stiffness, 4)}
+        return [f"flex.*/{pattern}"]
     if cause.startswith("friction.") and cause.split(".")[1] in ("load", "stribeck"):
         add["friction"] = {"full": True}
     quantity = {
@@ -246,6 +254,8 @@ def true_shares(spec: Spec, twin: Twin, log: Log, hidden: dict[str, list[str]]) 
     secret = np.array([stand_in.reveal()[n] for n in space.names])
     nominal = space.nominal.copy()
     nominal[[i for i, n in enumerate(space.names) if n.startswith("backlash.")]] = 0.0
+    rigid = [i for i, n in enumerate(space.names) if n.startswith("flex.stiffness")]
+    nominal[rigid] = space.high[rigid]
     players = [
         [i for i, n in enumerate(space.names) if any(n in space.match(p) for p in patterns)] for patterns in hidden.values()
     ]
@@ -331,7 +341,7 @@ def hit(result: dict[str, Any]) -> bool:
         return bool(result["verdict"] == "none")
     if result["kind"] == "unknown":
         return bool(result["verdict"] == "non-parametric")
-    first = found[: 1 if result["kind"] == "one" else 3]
+    first = found[: 3 if result["kind"] == "two" else 1]
     return all(any(_same(cause, f) for f in first) for cause in result["causes"])
 
 
@@ -379,8 +389,8 @@ def picture(results: Sequence[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows: list[str] = [*CAUSES, "none", *EFFECTS]
-    columns: list[str] = [*CAUSES, "friction.angle", "none", "non-parametric"]
+    rows: list[str] = [*CAUSES, "flex.stiffness", "none", *EFFECTS]
+    columns: list[str] = [*CAUSES, "flex.stiffness", "hysteresis.torque", "friction.angle", "none", "non-parametric"]
     count = np.zeros((len(rows), len(columns)))
     for r in results:
         truth = r["causes"] or ["none"]

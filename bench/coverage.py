@@ -21,23 +21,33 @@ from gapless.errors import BadInput, PhysicsError
 from gapless.identify import Fit, fit
 from gapless.learn import draw_from
 from gapless.twin import Box, as_given
-from gapless.worlds import StandIn, build_standin, draw_standin, plan_motion, record
+from gapless.worlds import StandIn, StandInSpec, build_standin, draw_standin, plan_motion, record
 
 KINDS: dict[str, tuple[str, bool]] = {
     "bench": ("bench", False),
     "arm": ("arm", False),
     "quadruped_in_air": ("quadruped", True),
     "quadruped": ("quadruped", False),
+    "lopsided": ("quadruped", True),  # all centres of mass 35 mm to one side, and nothing else
 }
 SECONDS, LOGS = 20.0, 2
 PERIOD = 0.02  # s between commands of all of these robots
 WRONG = 0.25  # share of the identified numbers outside of their intervals that makes "use it" a wrong answer
 
 
+def spec_of(kind: str, difficulty: str, seed: int) -> StandInSpec:
+    """The secrets of a robot."""
+    robot, in_air = KINDS[kind]
+    if kind == "lopsided":
+        sensors = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
+        return StandInSpec(robot, seed, in_air, change={"inertia.com_y/*": "+0.035"}, sensors=sensors)
+    return draw_standin(robot, difficulty, seed, in_air)
+
+
 def one(kind: str, difficulty: str, seed: int) -> tuple[Fit, dict[str, float]]:
     """A robot, its fit, and the truth."""
     robot, in_air = KINDS[kind]
-    spec = draw_standin(robot, difficulty, seed, in_air)
+    spec = spec_of(kind, difficulty, seed)
     logs = []
     for k in range(LOGS):
         stand_in = StandIn(spec)
@@ -135,8 +145,7 @@ def judged(kind: str, seeds: range) -> dict[str, Any]:
 
 def spec_words(kind: str, difficulty: str, seed: int) -> str:
     """The secrets of a robot in words."""
-    robot, in_air = KINDS[kind]
-    spec = draw_standin(robot, difficulty, seed, in_air)
+    spec = spec_of(kind, difficulty, seed)
     return ", ".join([*(f"{k} {v}" for k, v in spec.change.items()), *spec.add])
 
 

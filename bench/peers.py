@@ -31,7 +31,7 @@ import numpy as np
 from rich.console import Console
 
 from gapless.arrays import Array
-from gapless.identify import DIFFERENCE, Objective, course, gather, problem, settle, solve_windows, typical
+from gapless.identify import DIFFERENCE, Objective, gather, problem, settle, solve_windows, trajectory_of, typical
 from gapless.logs import Log
 from gapless.measure import runs, split_logs
 from gapless.twin import Space, Twin
@@ -113,7 +113,7 @@ def residuals(replayer: Replayer, space: Space) -> Callable[[Array], Array]:
 def ours(twin: Twin, log: Log, space: Space) -> Array:
     """Gapless: values over `space`, from nominal. The one place to change when its way of fitting does."""
     at = [twin.space.names.index(n) for n in space.names]
-    along = course(twin, log)
+    along = trajectory_of(twin, log)
     gathered = [gather([along], j, 0.0, True, twin.model.opt.timestep) for j in range(len(twin.joints))]
     joints = [[problem(twin, name, data)] for name, data in zip(twin.joints, gathered, strict=True)]
     blocks = np.ones(int(gathered[0].block[-1]) + 1, dtype=bool)

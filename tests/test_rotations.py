@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from gapless.rotations import cross, multiply, roll_pitch, rotate_back, up_of
+from gapless.rotations import cross, multiply, roll_pitch, rotate_back, tipped, up_of
 
 RNG = np.random.default_rng(0)
 A, B = (Rotation.random(20, rng=np.random.default_rng(seed)) for seed in (1, 2))
@@ -27,3 +27,10 @@ def test_roll_and_pitch_turn_about_x_and_then_about_the_new_y():
     expected = Rotation.from_euler("XY", np.column_stack([roll, pitch]))
     found = Rotation.from_quat(roll_pitch(roll, pitch), scalar_first=True)
     np.testing.assert_allclose(found.as_matrix(), expected.as_matrix(), atol=1e-12)
+
+
+def test_a_robot_that_leans_by_more_than_sixty_degrees_from_how_it_stood_fell():
+    lean = np.radians([[0.0, 59.0], [61.0, 180.0]])
+    up = up_of(roll_pitch(lean, np.zeros_like(lean)))
+    assert tipped(up).tolist() == [[False, False], [True, True]]
+    assert tipped(up, up[1, 0]).tolist() == [[True, False], [False, True]]

@@ -11,6 +11,7 @@ one step.
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Ints
 
@@ -28,8 +29,8 @@ def in_steps(seconds: float, timestep: float) -> float:
     return whole if abs(steps - whole) < SNAP else steps
 
 
-def rows_in_force(sent: Array, times: Array) -> Ints:
-    """The newest message that was sent by each time; the first one before any was. Shapes: (messages,), (k,) to (k,)."""
+def rows_in_force(sent: Array, times: ArrayLike) -> Ints:
+    """The newest message that was sent by each time; the first one before any was. Shapes: (messages,), (...) to (...)."""
     return np.maximum(np.searchsorted(sent, times, side="right") - 1, 0)
 
 
@@ -144,7 +145,7 @@ def state_ago(ring: Array, newest: int, columns: Ints, age: Array, out: Array) -
 def states_at(
     before: Array, record: Array, columns: Ints, times: Array, window: Ints, age: Array, first: int, done: Ints, out: Array
 ) -> None:
-    """Recorded fields as readings at the times of a log show them: `state_ago` for a stretch of steps at a time.
+    """Recorded fields as readings at the times of a log show them: `state_ago` for a chunk of steps at a time.
 
     Args:
         before: state at step `first`, shape (n, fields).
@@ -153,7 +154,7 @@ def states_at(
         times: when readings were taken [steps] since the start of each window, ascending; shape (windows, readings).
         window: of each world, shape (n,).
         age: of each reading when it is taken [steps], shape (n, k).
-        first: number of steps before this stretch.
+        first: number of steps before this chunk.
         done: readings taken so far, shape (n, k), updated.
         out: shape (n, readings, k), written.
     """

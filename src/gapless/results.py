@@ -6,17 +6,17 @@ from pathlib import Path
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
-from gapless.identify import Comparison, Fit
+from gapless.identify import Comparison, Fit, WalkingFit
 from gapless.learn import CourseResult
 from gapless.logs import Inspection
 from gapless.report import Result
 from gapless.worlds import Replays
 
-KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, Inspection, Replays, CourseResult)
+KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays, CourseResult)
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
-    """What a fit, a comparison, a diagnosis, an experiment, an inspection, replays or a course saved.
+    """What a fit (walking or not), a comparison, a diagnosis, an experiment, an inspection, replays or a course saved.
 
     The folder may come from anywhere.
     """

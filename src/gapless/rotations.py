@@ -2,8 +2,9 @@
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 
 
 @numba.guvectorize(["(float64[:], float64[:], float64[:])"], "(q),(q)->(q)", cache=True)
@@ -45,9 +46,14 @@ def rotation_matrices(quat: Array) -> Array:
 
 
 def up_of(quat: Array) -> Array:
-    """The world's upward axis as seen from frames: the third row of their rotation matrices. Shapes: (n, 4) to (n, 3)."""
-    w, x, y, z = quat.T
+    """The world's upward axis as seen from frames: the third row of their rotation matrices. Shapes: (..., 4) to (..., 3)."""
+    w, x, y, z = np.moveaxis(quat, -1, 0)
     return np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
+
+
+def tipped(up: Array, stood: ArrayLike = (0.0, 0.0, 1.0)) -> Bools:
+    """Which robots fell: they lean by more than 60 degrees from how they stood, see `up_of`. Shapes: (..., 3) to (...)."""
+    return np.asarray((up * np.asarray(stood)).sum(axis=-1) < 0.5)
 
 
 def cross(a: Array, b: Array) -> Array:

@@ -8,6 +8,8 @@ import pytest
 from gapless.cli import main
 from tests.twin.test_export import run_isaaclab, run_mjlab, run_playground
 
+pytestmark = pytest.mark.xdist_group("export")  # one worker makes the fixtures, once
+
 CHANGE = '"gains.kp/*" = "x0.7"\n"friction.coulomb/*" = "x2"'
 
 

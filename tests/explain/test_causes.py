@@ -12,6 +12,8 @@ from gapless.plain import plain
 from gapless.twin import Flex, Friction, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
+pytestmark = pytest.mark.xdist_group("causes")  # one worker makes the fixtures, once
+
 SENSORS = {"noise_q": 0.0005, "noise_dq": 0.02, "quantum_q": 0.0004}
 
 
@@ -19,7 +21,7 @@ def twin_of(robot: str = "bench") -> Twin:
     return Twin.load(robot, add=[Friction(full=True)])
 
 
-def log_of(seed: int, seconds: float = 20.0, **secrets: object) -> Log:
+def log_of(seed: int, seconds: float = 12.0, **secrets: object) -> Log:
     stand_in = StandIn(Spec("bench", seed, sensors=SENSORS, **secrets))  # type: ignore[arg-type]
     return record(stand_in, plan("rich", twin_of(), seconds, np.random.default_rng(seed)))
 

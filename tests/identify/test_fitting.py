@@ -11,10 +11,12 @@ from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build,
 from tests.data import DATA, needs_data
 from tests.twin.models import pendulum, twin_of
 
+pytestmark = pytest.mark.xdist_group("fitting")  # one worker makes the fixtures, once
+
 NOISE = {"noise_q": 0.0003, "noise_dq": 0.01}
 
 
-def fitted(robot: str, change: dict[str, float | str], seconds: float = 20.0) -> tuple[Fit, dict[str, float]]:
+def fitted(robot: str, change: dict[str, float | str], seconds: float = 12.0) -> tuple[Fit, dict[str, float]]:
     spec = Spec(robot, seed=1, tolerance=0, change=change, add={"friction": {"full": True}}, sensors=NOISE)
     stand_in = StandIn(spec)
     log = record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(0)), stand_in.signal)
@@ -77,7 +79,7 @@ def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
 
 @needs_data
 def test_a_servo_with_one_known_mass_says_that_kt_and_friction_are_coupled():
-    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_*"))]
+    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_sin_*"))]
     motor = Motor(dc=DC(0.74, 2.7, logs[0].meta["vin"], voltage_control=True))
     gains = Gains(kp={"*": logs[0].meta["kp"]}, kd={"*": 0.0})
     found = fit(Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), gains, motor]), logs)
@@ -106,7 +108,7 @@ def test_a_log_too_short_or_without_commands_is_refused():
 def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():
     spec = Spec("bench", tolerance=0, change={"gains.kp/*": "x0.6"}, sensors=NOISE)
     stand_in = StandIn(spec)
-    log = record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+    log = record(stand_in, plan("rich", build(spec), 8.0, np.random.default_rng(0)), stand_in.signal)
     holes = np.array(log["q"].values)
     holes[100:103] = np.nan
     broken = Log.from_arrays(log.joints, log["q"].time, {"q": holes, "q_cmd": log["q_cmd"].values})

@@ -11,8 +11,8 @@ import pytest
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.result import Estimate, Fit
 from gapless.identify.score import Scores
-from gapless.identify.temperature import growth
 from gapless.identify.uncertainty import Unknown
+from gapless.identify.warming import warming
 from gapless.measure import Trace
 from gapless.twin import Origin, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record, replay
@@ -253,26 +253,26 @@ def simulated(rng: np.random.Generator, slope: float, memory: float, speed: floa
     return {k: np.repeat(v, 20) for k, v in each.items()} | {"error": np.repeat(size, 20) * rng.normal(size=1200)}
 
 
-def test_growth_with_temperature_is_found_where_there_is_one_and_seldom_where_there_is_none():
+def test_error_that_grows_with_temperature_is_found_where_there_is_one_and_seldom_where_there_is_none():
     rng = np.random.default_rng(0)
-    assert sum(growth(**simulated(rng, 0.1, 0.3)) is not None for _ in range(50)) >= 45
+    assert sum(warming(**simulated(rng, 0.1, 0.3)) is not None for _ in range(50)) >= 45
     for memory in (0.0, 0.5):
-        assert sum(growth(**simulated(rng, 0.0, memory)) is not None for _ in range(200)) <= 8
+        assert sum(warming(**simulated(rng, 0.0, memory)) is not None for _ in range(200)) <= 8
     # what is faster as it warms up is worse for that reason
-    assert sum(growth(**simulated(rng, 0.0, 0.3, speed=0.1)) is not None for _ in range(100)) <= 4
+    assert sum(warming(**simulated(rng, 0.0, 0.3, speed=0.1)) is not None for _ in range(100)) <= 4
 
 
-def test_growth_says_from_where_to_where():
+def test_warming_says_from_where_to_where():
     warm = np.repeat(np.linspace(30, 50, 30), 20)
     rng = np.random.default_rng(1)
     error = 0.01 * (warm / 30) ** 2 * rng.normal(size=600)
-    found = growth(error, warm, rng.uniform(0.5, 1, 600), np.repeat(np.arange(30), 20))
+    found = warming(error, warm, rng.uniform(0.5, 1, 600), np.repeat(np.arange(30), 20))
     assert found is not None
     assert found.cold == pytest.approx(33.1, abs=0.2)
     assert found.hot == pytest.approx(46.9, abs=0.2)
     assert found.cold_error == pytest.approx(0.0122, rel=0.15)
     assert found.hot_error == pytest.approx(0.0244, rel=0.15)
-    assert growth(error[:120], warm[:120], warm[:120], np.arange(120) // 20) is None  # six stretches say nothing
+    assert warming(error[:120], warm[:120], warm[:120], np.arange(120) // 20) is None  # six stretches say nothing
 
 
 def test_a_joint_that_gets_worse_as_it_warms_up_is_named(tmp_path):

@@ -15,6 +15,8 @@ from gapless.measure import windows
 from gapless.twin import Friction, Gaussian, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, Worlds, build_standin as build, plan_motion as plan, record
 
+pytestmark = pytest.mark.xdist_group("posteriors")  # one worker makes the fixtures, once
+
 BOTH = pytest.mark.parametrize(
     "sampled",
     [lambda p: weighted(p, 2000, np.random.default_rng(0)), lambda p: learnt(p, 800, 1000, np.random.default_rng(0))],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.identify.trust import _disagree, _unlike, _weight
+from gapless.identify.trust import _disagree, _weight, unlike
 from gapless.twin import Gaussian, Twin
 
 TWIN = Twin.load("quadruped", in_air=True)
@@ -17,11 +17,16 @@ def believed(centre: dict[str, float], spread: float = 0.05) -> Gaussian:
 
 def test_a_lopsided_robot_is_suspected_by_gains_of_one_side_and_not_by_friction_or_what_is_not_known():
     right = {"gains.kp/FR_hip": 1.5, "gains.kp/RR_hip": 1.5, "friction.coulomb/FR_hip": 2.0}
-    (words,) = _unlike(TWIN, believed(right))
+    (apart,) = unlike(TWIN, believed(right))
+    words = apart.sentence
+    assert [{SPACE.names[i] for i in places} for places in apart.numbers] == [
+        {*SPACE.match("friction.*")},
+        {*SPACE.match("gains.*")},
+    ]
     assert words.startswith("gains.kp/FR_hip is 91.9 N m/rad and gains.kp/FL_hip 50")
     assert "Compare with the limbs swapped" in words
-    assert not _unlike(TWIN, believed(right, spread=1.0))
-    assert not _unlike(TWIN, believed({"gains.kp/FR_hip": 0.2}))
+    assert not unlike(TWIN, believed(right, spread=1.0))
+    assert not unlike(TWIN, believed({"gains.kp/FR_hip": 0.2}))
 
 
 @pytest.mark.parametrize(("torque", "said"), [(None, False), (1.05, False), (0.77, True), (1.3, True)])

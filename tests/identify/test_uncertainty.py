@@ -104,6 +104,32 @@ def test_what_the_logs_do_not_tell_is_as_the_model_says_and_what_they_tell_stays
     assert found[0] == pytest.approx(found[1], abs=0.01)
 
 
+def test_a_number_is_not_known_because_another_should_not_be_as_far_off_as_it_is():
+    rng = np.random.default_rng(4)
+    slopes = rng.normal(size=(4000, 4)) * [1.0, 1.0, 1.0, 0.0]
+    slopes[:, 2] = slopes[:, 0] / 10  # ten units of dry friction look like one of damping: a scale that no position tells
+    usual, far = (belief(SPACE, np.array([0.0, 0.0, dry]), sensed(rng, slopes)).covariance for dry in (0.0, 12.0))
+    assert np.sqrt(usual[0, 0]) == pytest.approx(0.1 * MISMATCH, rel=0.1)
+    assert LOOSE < np.sqrt(far[0, 0]) < 1.1 * MISMATCH
+    assert np.sqrt(far[1, 1]) < 0.05  # what does not depend on either is as well known as before
+
+
+def test_numbers_that_should_be_alike_and_are_not_may_be_what_the_others_are():
+    every = sensed(np.random.default_rng(0))
+    centre = np.array([0.0, 0.1, 2.0])
+    plain, apart = belief(SPACE, centre, every), belief(SPACE, centre, every, [[0, 1, 2]])
+    assert apart.centre == pytest.approx([0.05, 0.1, 1.05])
+    assert np.diag(apart.covariance) == pytest.approx(np.diag(plain.covariance) + [0.05**2, 0.0, 0.95**2])
+
+
+def test_halves_that_end_far_from_the_fit_widen_it_by_as_much_and_no_more_than_a_real_mismatch():
+    every, halves = sensed(np.random.default_rng(4)), np.array([[0.0, 0.3, 5.0], [0.0, -0.3, 0.0]])
+    found = np.sqrt(np.diag(belief(SPACE, np.zeros(3), every, halves=halves).covariance))
+    assert found[0] == pytest.approx(spread(every)[0])
+    assert found[1] == pytest.approx(0.3, rel=0.05)
+    assert found[2] == pytest.approx(MISMATCH, rel=0.05)
+
+
 def test_zeros_of_single_logs_take_their_part_of_the_errors():
     rng = np.random.default_rng(5)
     every = sensed(rng)

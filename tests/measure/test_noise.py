@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gapless.logs import quantum, read, sensor_noise
-from gapless.measure.noise import floors
+from gapless.logs import quantum, read
+from gapless.measure.noise import floors, sensor_noise
 from tests.data import DATA, needs_data
 from tests.measure.made import lagging, log_of, smooth
 

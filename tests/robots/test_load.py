@@ -5,6 +5,7 @@ import sys
 import types
 from pathlib import Path
 
+import mujoco
 import pytest
 
 from gapless.errors import BadInput
@@ -186,3 +187,39 @@ def test_models_from_elsewhere_load(path, joints, mass, feet):
     assert robot.mass == pytest.approx(mass, abs=1e-3)
     assert len(robot.feet) == feet
     assert robot.floating == (feet > 0)
+
+
+FREE = """<mujoco>
+  <worldbody>
+    {world}
+    <body name="trunk" pos="0 0 {height}">
+      <freejoint/>
+      <geom size="0.1" contype="{contype}" conaffinity="0"/>
+      <body name="leg" pos="0 0 -0.1">
+        <joint name="hip" range="-1 1"/>
+        <geom type="capsule" size="0.02" fromto="0 0 0 0 0 -0.2" contype="{contype}" conaffinity="0"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><position name="hip" joint="hip" kp="10"/></actuator>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("contype", [1, 4])
+def test_a_robot_with_a_free_base_and_no_ground_gets_a_floor_under_its_home_pose_and_says_so(tmp_path, contype):
+    path = tmp_path / "hopper.xml"
+    path.write_text(FREE.format(world="", height=1.0, contype=contype))
+    robot = load_robot(path)
+    assert "there is no ground: a floor was put under its home pose, at z = 0.680 m" in " ".join(robot.warnings)
+    data = mujoco.MjData(robot.model)
+    for _ in range(500):
+        mujoco.mj_step(robot.model, data)
+    assert data.qpos[2] > 0.7  # it may topple, but not fall through
+    path.write_text(FREE.format(world='<geom type="plane" size="1 1 1"/>', height=0.32, contype=contype))
+    assert "no ground" not in " ".join(load_robot(path).warnings)
+
+
+def test_a_free_base_that_can_touch_nothing_is_said_to_fall(tmp_path):
+    path = tmp_path / "ghost.xml"
+    path.write_text(FREE.format(world="", height=1.0, contype=0))
+    assert "no geom of the robot can touch a floor: it falls" in " ".join(load_robot(path).warnings)

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from gapless.robots import BUILT_IN, RobotModel, home_data, load_robot
+from gapless.robots import BUILT_IN, RobotModel, home_data, limb_of, limbs_of, load_robot
 
 FREE = ("rover", "quadruped", "biped")
 
@@ -168,3 +168,13 @@ def tumble(robot, data, rng, watch=lambda: None):
         data.ctrl[:] = rng.uniform(-3, 3, robot.model.nu)
         mujoco.mj_step(robot.model, data, robot.substeps)
         watch()
+
+
+@pytest.mark.parametrize(("name", "held"), [("quadruped", False), ("quadruped", True), ("arm", False), ("rover", False)])
+def test_a_limb_is_what_hangs_on_the_base_or_on_the_ground(name, held):
+    robot = load_robot(name)
+    model = without_base_motion(robot).compile() if held else robot.model
+    first = {"quadruped": lambda j: f"{j[:2]}_hip", "arm": lambda j: "shoulder_pan", "rover": lambda j: j}[name]
+    assert limbs_of(model) == {j: model.joint(first(j)).bodyid[0] for j in robot.joints}
+    base = model.body(robot.base).id
+    assert limb_of(model, base) == base

@@ -221,7 +221,7 @@ def dead_parameters(mechanisms) -> list[str]:
     worlds.write(values)
     worlds.reset(redraw=False)
     seen = []
-    for k in range(80):
+    for k in range(55):
         if k == 20:
             worlds.push([1.5, 0.3, 0])
         jump = np.sign(np.sin(0.4 * k + np.arange(12))) * (k > 40)

@@ -1,12 +1,22 @@
 """`gapless fit`: from a model and logs to a twin that predicts, and what the logs could not tell."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
+from gapless.cli.options import Command, Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
+from gapless.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gapless.identify import Crew, Fit, WalkingFit
+    from gapless.logs import Log
+    from gapless.twin import Twin
 
 Stated = Annotated[
     tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
@@ -25,6 +35,8 @@ def fit(
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
     particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
+    policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
+    command: Command = None,
     resume: Flag = False,
     compare: Annotated[tuple[Path, Path] | None, tyro.conf.arg(metavar="A B", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: fit)")] = None,
@@ -38,11 +50,13 @@ def fit(
 
     gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5"
 
+    gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0
+
     gapless fit --compare monday tuesday
 
-    The folder gets twin.xml (plain MJCF), belief.json, fit.json and report.html.
+    The folder gets twin.xml (plain MJCF), belief.json, fit.json (walking.json with --policy) and report.html.
 
-    Each half of the logs is predicted by a fit to the other half: that error chooses the model and judges it.
+    Each half of the logs is predicted by a fit to the other half: that error judges the model.
 
     Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
@@ -52,44 +66,80 @@ def fit(
         method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
             from simulations, by a network (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
+        policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
         compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
             recordings, and what may have changed. Its page is written if --out is given.
         out: Folder for the results.
     """
-    from dataclasses import replace
-
     from rich.console import Console
 
     from gapless import identify
     from gapless.logs import load_mapping, read_all
-    from gapless.robots import load_robot
-    from gapless.twin import as_given, known_values
+    from gapless.twin import known_values
 
     if compare or not model:
         return _compare(compare, bool(model or logs), out, json)
     out = out or Path("fit")
     stated = options.pairs("fix", tuple(pair for several in fix for pair in several))
-    robot = load_robot(model)
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
-    twin = as_given(robot, read[0], kp, kd, in_air)
+    twin, crew = _given(model, read[0], kp, kd, in_air, policy, command)
+    if crew and (method, particles, resume, in_air, signals) != ("least-squares", 0, False, False, ("q",)):
+        raise BadInput("--policy fits a robot that walked, without --method, --particles, --resume, --in-air and --signals")
     fixed = known_values(twin, stated, kp, kd)
     with Console(stderr=True).status("reading", spinner="dots") as status:
-        result = identify.fit(
+        result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
             progress=out / "progress.json", resume=resume, tick=status.update,
         )  # fmt: skip
+    _show(result, unreadable, out, json)
+
+
+def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
+    from dataclasses import replace
+
     result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
     result.save(out)
     options.show(result, json)
     if not json:
-        options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, fit.json and report.html are in {out}")
+        options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, {result.NAME}.json and report.html are in {out}")
+
+
+def _given(
+    model: str,
+    log: Log,
+    kp: float | None,
+    kd: float | None,
+    in_air: bool,
+    folder: Path | None,
+    command: str | None,
+) -> tuple[Twin, Crew | None]:
+    """The twin before it is fitted, at a policy's period if there is one; and what lets that drive any number of robots."""
+    from dataclasses import replace
+
+    from gapless.files import within
+    from gapless.policy import Pilot, load_policy
+    from gapless.robots import load_robot
+    from gapless.twin import as_given
+
+    robot = load_robot(model)
+    if folder is None and command is None:
+        return as_given(robot, log, kp, kd, in_air), None
+    if folder is None:
+        raise BadInput("--command is what a policy was asked for: name its folder with --policy")
+    policy, asked = load_policy(folder), options.numbers("command", command)
+    contract = policy.contract
+    with within(folder):
+        if command is None and contract.commands:
+            raise BadInput(f"the policy must be asked for {', '.join(contract.commands)}, as it was in the logs: use --command")
+        twin = as_given(replace(robot, control_dt=contract.timing.control_dt or robot.control_dt), log, kp, kd)
+        Pilot(policy, twin, asked)  # refuses a robot that it is not for
+    return twin, lambda n: Pilot(policy, twin, asked, n).answer
 
 
 def _compare(folders: tuple[Path, Path] | None, more: bool, out: Path | None, json: bool) -> None:
     """Which numbers moved between two fits. more: whether a model or logs were named as well."""
     from gapless import identify
-    from gapless.errors import BadInput
 
     if not folders:
         raise BadInput("name a model and logs, such as `gapless fit arm monday.mcap`, or two fits to --compare")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as text
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -43,6 +44,14 @@ Kp = Annotated[
 Kd = Annotated[
     float | None, tyro.conf.arg(metavar="KD", help="Derivative gain of all drives [N m s/rad].", help_behavior_hint="")
 ]
+Command = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="VX,VY,YAW",
+        help="With a policy: what it is asked for, in the order of its contract's commands.",
+        help_behavior_hint="",
+    ),
+]
 Preset = Annotated[Literal["none", "narrow", "informed", "wide", "models30"] | None, tyro.conf.arg(help_behavior_hint="")]
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")]
 InAir = Annotated[
@@ -80,6 +89,19 @@ def pairs(option: str, given: tuple[str, ...]) -> list[tuple[str, float]]:
         if not name or number != number:
             raise BadInput(f"--{option} {pair}: expected NAME=NUMBER, such as gains.kp/*=14.5")
         out.append((name, number))
+    return out
+
+
+def numbers(option: str, given: str | None) -> list[float]:
+    """Numbers with commas between them; none where nothing is given."""
+    from gapless.errors import BadInput
+
+    try:
+        out = [float(part) for part in given.split(",")] if given is not None else []
+    except ValueError:
+        out = [math.nan]
+    if not all(map(math.isfinite, out)):
+        raise BadInput(f"--{option} takes numbers with commas between them, such as 0.5,0,0, not {given!r}")
     return out
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Flag, InAir
+from gapless.cli.options import Command, Flag, InAir
 
 if TYPE_CHECKING:
     from gapless.arrays import Array
@@ -21,7 +20,7 @@ def standin(
     spec: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[SPEC]")] = None,
     *,
     motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv|POLICY")] = "rich",
-    command: Annotated[str | None, tyro.conf.arg(metavar="VX,VY,YAW", help_behavior_hint="")] = None,
+    command: Command = None,
     seconds: float = 20.0,
     in_air: InAir = False,
     random: Flag = False,
@@ -40,7 +39,6 @@ def standin(
         spec: The stand-in's file.
         motion: What it is commanded: rich is multisine, chirp, slow triangle and a large square wave. In the folder of
             a policy, that policy commands it, at its own rate and with its own gains.
-        command: With a policy: what it is asked for, in the order of its contract's commands.
         seconds: How long it moves.
         random: Draw a stand-in instead, and write its file.
         robot: With --random: which robot.
@@ -102,7 +100,7 @@ def _commanded(
     from gapless.policy import Pilot, load_policy
     from gapless.worlds import build_standin, motion_periods, plan_motion
 
-    twin, asked, gains = build_standin(spec), _numbers(command), dict[str, Any]()
+    twin, asked, gains = build_standin(spec), options.numbers("command", command), dict[str, Any]()
     if not Path(motion).is_dir():
         commands = plan_motion(motion, twin, seconds, np.random.default_rng(seed))
         if command is not None:
@@ -121,16 +119,3 @@ def _commanded(
         spec = dataclasses.replace(spec, control_dt=contract.timing.control_dt)
         twin = build_standin(spec)
         return spec, [Pilot(policy, twin, asked)] * motion_periods(seconds, twin.control_dt), gains
-
-
-def _numbers(command: str | None) -> list[float]:
-    """What a policy is asked for."""
-    from gapless.errors import BadInput
-
-    try:
-        numbers = [float(part) for part in command.split(",")] if command is not None else []
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise BadInput(f"--command takes numbers with commas between them, such as 0.5,0,0, not {command!r}")
-    return numbers

@@ -9,7 +9,7 @@ from gapless.explain.compete import OUTLIER, linearised, step
 from gapless.explain.contest import Contest, Hypothesis
 from gapless.explain.physics import errors_of
 from gapless.measure import Windows
-from gapless.twin import Parameter, Space, quantities
+from gapless.twin import Parameter, Space, quantities, within_tolerance
 
 TWINS = (4, 8)  # for robots of many joints, and of one
 
@@ -24,8 +24,7 @@ def contest_of(data: Windows, noise: Array, rng: np.random.Generator, arenas: di
     contest = Contest({"": data, **arenas}, Space(tuple(free.values())), noise, np.zeros((0, len(free))))
     everything = np.ones((len(free), columns), dtype=bool) if data.twin.floating else contest.affects(local=False)
     contest = linearised(contest, contest.nominal, everything)
-    low, high = contest.box
-    drawn = rng.uniform(low, high, (TWINS[columns == 1], len(free)))
+    drawn = contest.space.to_scaled(within_tolerance(contest.space).sample(TWINS[columns == 1], rng))
     made = errors_of(data.halved(), contest.values(drawn))
     made += noise * rng.standard_normal(made.shape)
     left = np.array([_left(contest, twin) for twin in made])

@@ -19,10 +19,10 @@ from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.remainder import Remainder, located
 from gapless.explain.shares import Shares, shares
 from gapless.explain.unseen import unseen
-from gapless.identify import Limit
+from gapless.identify import DetectionLimit
 from gapless.logs import Log
 from gapless.measure import Windows, traces
-from gapless.twin import Motion, Twin, quantities
+from gapless.twin import Motion, Twin
 
 MOST_CAUSES = 3
 NOTHING = 1.5  # times the largest that twins within their tolerances leave: below, there is no gap
@@ -91,7 +91,7 @@ class Explanation:
     """The same for twins within their tolerances, after these were fitted."""
     rivals: list[tuple[str, float]]
     """Causes alone, and the mean square that each leaves in units of the floor; best first."""
-    limits: list[Limit]
+    limits: list[DetectionLimit]
     """What these logs cannot show: of each cause the smallest mismatch that would have been called a gap."""
     seconds: float
     """Computing time."""
@@ -183,7 +183,13 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
     shows, as a torque limit does, must explain most of them.
     """
     if fit.left > enough:
-        near, ranked = refined(contest, compete(contest, fit, list(contest.causes)))
+        near, ranked = refined(contest, compete(contest, fit, [c for c in contest.causes if c not in contest.arenas]))
+        if ranked[0].left > enough:  # what the model has does not explain it: something new in it may
+            structures = compete(near, tolerances(near, near.again(fit)), list(contest.arenas)[1:])
+            if structures and near.evidence(structures[0]) < near.evidence(ranked[0]):
+                near, ranked = refined(near, [*structures, *ranked])
+            else:
+                ranked = sorted([*ranked, *structures], key=near.evidence)
         if not fit.causes and ranked[0].left > enough and len(ranked) > 1 and ranked[1].left < CLOSE * ranked[0].left:
             near, ranked = refined(near, [ranked[1], ranked[0], *ranked[2:]])  # the runner-up had slopes that suited the first
         before = near.again(fit)
@@ -206,21 +212,15 @@ def _excess(fit: Hypothesis) -> float:
 
 
 def _arenas(given: Windows) -> dict[str, Windows]:
-    """Models with a mechanism that the twin lacks and that says it competes (play in the gears), by the cause that needs it."""
+    """Models with a mechanism that the twin lacks and that competes (play, a spring), by the cause that needs it."""
     twin = given.twin
     if not twin.all_servos:
         return {}
     q = given.measured("q")
     error = errors_of(given, twin.space.nominal[None])[0, :, : len(twin.joints)]
     speed = given.measured("dq") if given.has("dq") else np.gradient(q, axis=0)
-    out = {}
-    for mechanism, added in twin.suspects(Motion(q, speed, error)):
-        if mechanism.rival_step:
-            spec = twin.spec.copy()
-            spec.option.timestep *= mechanism.rival_step
-            cause = next(c for p in added if (c := quantities.cause(p.name)))
-            out[cause] = given.like(replace(twin, spec=spec).plus(mechanism))
-    return out
+    motion = Motion(q, speed, error, given.split.first[given.block])
+    return {cause: given.like(rival) for cause, rival in twin.rivals(motion).items()}
 
 
 def _explanation(
@@ -230,7 +230,7 @@ def _explanation(
     groups: Mapping[str, tuple[str, ...]],
     verdict: str,
     rivals: list[tuple[str, float]],
-    hidden: list[Limit],
+    hidden: list[DetectionLimit],
     task: Mapping[str, float],
     started: float,
 ) -> Explanation:

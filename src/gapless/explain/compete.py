@@ -104,7 +104,7 @@ def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[H
     fits = screened(contest, base, [c for c in rivals if contest.visible(c)])
     finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
     fits = contest.replayed([(f.causes, f.x) for f in finalists])
-    for turn in range(ROUNDS):
+    for turn in range(ROUNDS if fits else 0):
         best = min(f.left for f in fits)
         near = [f for f in fits if turn == 0 or f.left < CLOSE * best]
         fits = [f for f in fits if f not in near] + stepped(contest, near)

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.explain.physics import errors_of, limb_of, limbs
+from gapless.explain.physics import errors_of
 from gapless.identify import colouring
 from gapless.measure import Windows, usual
+from gapless.robots import limb_of, limbs_of
 from gapless.twin import Space, quantities
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
@@ -164,13 +165,13 @@ class Contest:
         local: only those that it moves most: its own joint's, those of its limb for links. Shape: (variables, columns).
         """
         twin = self.arenas[""].twin
-        limb, joints = limbs(twin), np.array(twin.joints)
+        limb, joints = np.array(list(limbs_of(twin.model).values())), np.array(twin.joints)
         out = np.ones((len(self.space), len(self.floor)), dtype=bool)
         for row, owner in zip(out, self.owners, strict=True):
             if owner in twin.joints:
                 row[: len(limb)] = joints == owner if local else limb == limb[twin.joints.index(owner)]
                 row[len(limb) :] = not local
-            elif owner and (link := limb_of(twin, int(twin.model.body(owner).id))) in limb:
+            elif owner and (link := limb_of(twin.model, int(twin.model.body(owner).id))) in limb:
                 row[: len(limb)] = limb == link
         return out
 

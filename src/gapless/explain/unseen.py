@@ -1,15 +1,15 @@
-"""What a gap's logs cannot show: of each cause the smallest mismatch that would have been called a gap."""
+"""What a gap's logs cannot show: of each cause the smallest mismatch, its own tolerance and all, that is called a gap."""
 
 import numpy as np
 
 from gapless.explain.bounded_qp import boxed
 from gapless.explain.contest import Contest
-from gapless.identify import Limit, limit
+from gapless.identify import DetectionLimit, detection_limit
 
 SIZES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # scaled units
 
 
-def unseen(contest: Contest, enough: float) -> list[Limit]:
+def unseen(contest: Contest, enough: float) -> list[DetectionLimit]:
     """Each cause put into the model as given at several sizes, and what numbers within their tolerances leave of it.
 
     Args:
@@ -24,15 +24,16 @@ def unseen(contest: Contest, enough: float) -> list[Limit]:
         sign = 1.0 if contest.reach[1][main].min() > SIZES[0] else -1.0
         tried = [zero] + [zero + sign * size * np.isin(np.arange(len(zero)), main) for size in SIZES]
         nominal, *moved = (f.residual for f in contest.replayed([((cause,), np.clip(x, *contest.reach)) for x in tried]))
-        low, high = contest.box.copy()
-        low[numbers] = high[numbers] = 0.0
-        left = []
+        left = [0.0]
         for residual in moved:
             change = residual - nominal
-            rest = change + contest.slopes @ boxed(contest.information, contest.slopes.T @ change, low, high)
-            left.append(float(rest @ rest) / len(rest))
-        # what is left grows with the square of the mismatch: as long as no size tried is enough, from the largest one on
-        k = next((i for i, size in enumerate(left) if size > enough - 1), len(left) - 1)
-        size = SIZES[k] * np.sqrt((enough - 1) / left[k]) if left[k] > 0 else np.inf
-        out.append(limit(contest.space.parameters[main[0]], float(size)))
+            rest = change + contest.slopes @ boxed(contest.information, contest.slopes.T @ change, *contest.box)
+            left.append(float(np.sqrt(rest @ rest / len(rest))))
+        # what is left grows with the mismatch, roughly; beyond the largest one that is tried, as it did last. It must be enough
+        # alone: stick and slip make up to a floor of it, however small the mismatch
+        sizes, needed = [0.0, *SIZES], np.sqrt(enough)
+        k = next((i for i, size in enumerate(left) if size > needed), len(left) - 1)
+        slope = (left[k] - left[k - 1]) / (sizes[k] - sizes[k - 1])
+        size = sizes[k] + (needed - left[k]) / slope if slope > 0 else np.inf
+        out.append(detection_limit(contest.space.parameters[main[0]], float(size)))
     return out

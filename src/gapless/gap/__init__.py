@@ -4,5 +4,6 @@
 """
 
 from gapless.gap.by_horizon import Gap, measure
+from gapless.gap.distribution import Distances, Motion, between as distances_between, joined, states
 from gapless.gap.divergence import Experiment, experiment
-from gapless.gap.page import off as gap_off
+from gapless.gap.page import distribution as distances_section, off as gap_off

@@ -23,7 +23,6 @@ from gapless.measure import (
     Floor,
     Trace,
     Windows,
-    admit,
     best_delays,
     delayed_command,
     difference,
@@ -31,6 +30,7 @@ from gapless.measure import (
     evenly,
     floors,
     is_commanded,
+    must_compare,
     runs,
     signals_of,
     split_logs,
@@ -147,7 +147,7 @@ def measure(twin: Twin, logs: Sequence[Log], values: ArrayLike | None = None, en
         values: parameters over the twin's space; as given unless stated.
         end: how much of each log to use [s].
     """
-    admit(twin, logs)
+    must_compare(twin, logs)
     vectors = np.stack([twin.space.nominal, *([] if values is None else [np.asarray(values, float)])])
     used = [log if end is None else log.slice(log["q"].time[0], log["q"].time[0] + end + 1e-9) for log in logs]
     signals = signals_of(twin, used)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapless.arrays import Array, Bools, Ints
+from gapless.arrays import Array, Ints
+from gapless.measure import random_halves
 from gapless.rotations import rotate_back
 
 SPLITS = 8
@@ -42,16 +43,32 @@ class Distances:
     sliced: Distance
     mmd: Distance
 
+    @property
+    def mean(self) -> Distance:
+        """Over columns."""
+        every = list(self.columns.values()) or [Distance(float("nan"), float("nan"))]
+        return Distance(float(np.mean([d.size for d in every])), float(np.mean([d.usual for d in every])))
+
 
 def states(signals: Mapping[str, Array], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array]:
-    """Positions, velocities, where gravity points and how the base turns: the columns of a state, and one a row."""
+    """Positions, velocities, where gravity points and how the base turns: the columns of a state, and one a row.
+
+    So is what the drives are told ("action"), where it is given. Signals may have more axes in front.
+    """
     names, parts = [], []
-    for signal in ("q", "dq", "quat", "gyro"):
+    for signal in ("q", "dq", "action", "quat", "gyro"):
         if signal in signals:
             axes = ("x", "y", "z") if signal == "quat" else columns[signal]
             names += [f"{'gravity' if signal == 'quat' else signal}/{c}" for c in axes]
             parts.append(rotate_back(signals[signal], np.array([0.0, 0.0, -1.0])) if signal == "quat" else signals[signal])
-    return names, np.concatenate(parts, axis=1)
+    return names, np.concatenate(parts, axis=-1)
+
+
+def joined(motions: Sequence[Motion]) -> Motion:
+    """Several motions as one, whose blocks are numbered on."""
+    firsts = np.cumsum([0, *(int(block.max(initial=-1)) + 1 for _, block in motions)])
+    blocks = [first + block for first, (_, block) in zip(firsts, motions, strict=False)]
+    return {s: np.concatenate([m[s] for m, _ in motions]) for s in motions[0][0]}, np.concatenate(blocks)
 
 
 def between(
@@ -59,8 +76,8 @@ def between(
 ) -> Distances:
     """Between the states of two collections of motions, whenever they were in them."""
     nothing = Distances({}, Distance(float("nan"), float("nan")), Distance(float("nan"), float("nan")))
-    names, one, one_block = _joined(ours, columns)
-    _, other, other_block = _joined(theirs, columns)
+    names, one, one_block = _states(ours, columns)
+    _, other, other_block = _states(theirs, columns)
     if not len(one) or not len(other):
         return nothing
     scale = one.std(axis=0)
@@ -69,8 +86,8 @@ def between(
     kept = [n for n, m in zip(names, moving, strict=True) if m]
     split = []
     for _ in range(SPLITS):
-        first, second = _halves(one_block, rng)
-        far, near = _halves(other_block, rng)[1], second
+        first, second = random_halves(one_block, rng)
+        far, near = random_halves(other_block, rng)[1], second
         split.append((one[first], other[far], one[near]))
     if not kept or any(not len(part) for parts in split for part in parts):
         return nothing
@@ -112,25 +129,13 @@ def discrepancy(a: Array, b: Array, width: float) -> float:
     return float(np.sqrt(max(kernel(a, a) + kernel(b, b) - 2 * kernel(a, b), 0.0)))
 
 
-def _joined(motions: Sequence[Motion], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array, Ints]:
+def _states(motions: Sequence[Motion], columns: Mapping[str, tuple[str, ...]]) -> tuple[list[str], Array, Ints]:
     """The columns of a state, all states that are whole, thinned, and the number of the block that each is of."""
-    names: list[str] = []
-    rows, numbers, first = [], [], 0
-    for signals, block in motions:
-        names, every = states(signals, columns)
-        whole = np.isfinite(every).all(axis=1)
-        rows.append(every[whole])
-        numbers.append(first + block[whole])
-        first += int(block.max(initial=-1)) + 1
-    step = max(1, sum(map(len, rows)) // MOST_STATES)
-    return names, np.concatenate(rows)[::step], np.concatenate(numbers)[::step]
-
-
-def _halves(block: Ints, rng: np.random.Generator) -> tuple[Bools, Bools]:
-    """States of a random half of the blocks, and of the others."""
-    every = rng.permutation(np.unique(block))
-    first = np.isin(block, every[: len(every) // 2])
-    return first, ~first
+    signals, block = joined(motions)
+    names, every = states(signals, columns)
+    whole = np.isfinite(every).all(axis=1)
+    step = max(1, int(whole.sum()) // MOST_STATES)
+    return names, every[whole][::step], block[whole][::step]
 
 
 def _some(states: Array, rng: np.random.Generator) -> Array:

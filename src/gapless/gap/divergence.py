@@ -18,7 +18,7 @@ from gapless.gap import divergence_page
 from gapless.gap.distribution import Distances, between
 from gapless.gap.growth import SHARE, Growth, growth, smoothed
 from gapless.logs import Log
-from gapless.measure import BLOCK, SETTLE, Repeat, admit, command_of, from_the_start, one_robot, repeats, same_drive
+from gapless.measure import SETTLE, Repeat, command_of, from_the_start, must_compare, one_robot, repeats, same_drive, split_logs
 from gapless.report import Result
 from gapless.twin import Origin, Twin, origin_of
 from gapless.worlds import replay
@@ -98,7 +98,7 @@ def experiment(logs: Sequence[Log], twin: Twin | None = None) -> Experiment:
     """
     one_robot(logs)
     if twin is not None:
-        admit(twin, logs)
+        must_compare(twin, logs)
     joints = logs[0]["q"].columns if twin is None else twin.joints
     scale, servo = _scale(logs, joints), command_of(logs) == "q_cmd"
     itself: list[_Pair] = []
@@ -214,9 +214,9 @@ def _curve(time: Array, apart: Array) -> Curve:
 def _unaligned(logs: Sequence[Log]) -> Distances:
     """Distances between the states of the first log and those of all others."""
     columns = {s: logs[0][s].columns for s in ("q", "dq", "quat", "gyro") if all(s in log for log in logs)}
-    motions = []
-    for log in logs:
+    motions, split = [], split_logs(logs, columns["q"])
+    for i, log in enumerate(logs):
         clock = log["q"].time
         signals = {s: log.at(s, clock)[:, [log[s].columns.index(c) for c in of]] for s, of in columns.items()}
-        motions.append((signals, ((clock - clock[0]) / BLOCK).astype(np.int64)))
+        motions.append((signals, split.numbers(i, clock - clock[0])))
     return between(motions[:1], motions[1:], columns, np.random.default_rng(0))

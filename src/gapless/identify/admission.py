@@ -17,7 +17,7 @@ from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
 from gapless.identify.clean import WORTH, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
-from gapless.measure import STILL, admit_log, long_enough, moving, travel
+from gapless.measure import STILL, TIPPING, commands_for, fall, long_enough, moving, travel
 from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
@@ -74,13 +74,20 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
 
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
     """The usable part of a log that has all that the twin's drives need, and what was left out of it."""
-    commands = admit_log(twin, log)
+    commands = commands_for(twin, log)
     if "dq_cmd" in commands:
         raise BadInput(f"{commands['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     for finding in clock_findings(log):
         if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
             raise BadInput(f"{log.name}: {finding.sentence}")
-    return usable(log, twin.joints, commands)
+    fell, fallen = fall(twin, log), []
+    if fell is not None:
+        if fell - TIPPING < log.start + BEGINNING:
+            raise BadInput(f"{log.name}: the robot fell over after {fell - log.start:.1f} s: record it while it stands")
+        fallen = [f"{log.name}: the robot fell over after {fell - log.start:.1f} s; only what came before is used"]
+        log = log.slice(log.start, fell - TIPPING)
+    kept, left_out = usable(log, twin.joints, commands)
+    return kept, fallen + left_out
 
 
 def _ranges(twin: Twin, log: Log) -> list[str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from gapless.arrays import Array, Bools
+from gapless.delay import rows_in_force
 from gapless.errors import BadInput
 from gapless.logs import HELD, Log, Signal
 
@@ -117,7 +118,7 @@ def _cut(log: Log, cleaned: Mapping[str, Array], first: float, last: float) -> L
     """A stretch of a log, some of its signals with other values; the command in force at its start stays."""
     signals = {}
     for name, signal in log.signals.items():
-        since = signal.time[max(0, int(np.searchsorted(signal.time, first, side="right")) - 1)] if name in HELD else first
+        since = signal.time[rows_in_force(signal.time, first)] if name in HELD else first
         keep = (signal.time >= since) & (signal.time <= last)
         host = None if signal.host_time is None else signal.host_time[keep]
         values = cleaned.get(name, signal.values)[keep]

@@ -13,7 +13,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.identify.result import NINETY, Fit
 from gapless.report import few
-from gapless.robots import base_joint
+from gapless.robots import limbs_of
 from gapless.twin import Twin, quantities
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def mount(found: Sequence[Shift], a: Fit, b: Fit, zeros: Mapping[str, tuple[Arra
 def _one_place(left: Changes, determined: Changes, twin: Twin) -> list[str]:
     """Whether all that moved of joints is of one joint or of one limb, though the recordings determine others as well."""
     moved, every = ({place for c in changes.values() for place in c.places} for changes in (left, determined))
-    limbs = limbs_of(twin)
+    limbs = limbs_of(twin.model)
     kinds = ", ".join(_by_quantity({n: c for n, c in left.items() if c.places}))
     if len(moved) == 1 < len(every):
         return [f"of all joints only {min(moved)} moved ({kinds}): look at it, for something loose, worn, warm or in its way"]
@@ -217,26 +217,13 @@ def _grouped(keys: Iterable[str]) -> list[list[int]]:
     return list(out.values())
 
 
-def limbs_of(twin: Twin) -> dict[str, int]:
-    """Joint to the limb that it is part of, by the number of the body with which that hangs on the base or on the ground."""
-    model, out = twin.model, {}
-    base = base_joint(model)
-    roots = {0} if base is None else {0, int(model.body_weldid[model.jnt_bodyid[base]])}
-    for drive in twin.drives:
-        body = int(model.jnt_bodyid[drive.joint])
-        while int(model.body_weldid[model.body_parentid[body]]) not in roots:
-            body = int(model.body_parentid[body])
-        out[drive.name] = body
-    return out
-
-
 def _tilted(fit: Fit, shifts: Mapping[str, float], furthest: str) -> bool:
     """Whether zeros moved as a tilt of the base would move them.
 
     That is about a level axis, by the same angle in every limb, and only at its first joint with such an axis.
     """
-    model, limbs = fit.twin.model, limbs_of(fit.twin)
-    data = mujoco.MjData(model)
+    model = fit.twin.model
+    limbs, data = limbs_of(model), mujoco.MjData(model)
     for drive in fit.twin.drives:
         data.qpos[drive.qpos] = fit.pose[drive.name]
     mujoco.mj_kinematics(model, data)

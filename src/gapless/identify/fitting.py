@@ -12,20 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapless.arrays import Bools
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.identify import nudge, uncertainty as unknown
+from gapless.identify.detection_limits import detection_limits
 from gapless.identify.full_model.rungs import Full, State, together
 from gapless.identify.full_model.standing import measured_base, stand
-from gapless.identify.limits import limits
-from gapless.identify.per_joint.inverse_dynamics import Course, courses
+from gapless.identify.per_joint.inverse_dynamics import Trajectory, trajectories_of
 from gapless.identify.per_joint.kernel import gather, without
 from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, climb, forget, gain_of, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
 from gapless.identify.sensitivity import Sensitivity, sensitivity
-from gapless.identify.trust import doubts
+from gapless.identify.trust import Unlike, doubts, unlike
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
 from gapless.robots import is_position_servo
@@ -69,29 +69,30 @@ def fit_admitted(
     twin = twin.plus(centre=pose)
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
-    felt = [] if twin.floating else courses(twin, logs, split, judged)
-    full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, felt), tick, remember)
+    trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
+    full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories), tick, remember)
     if twin.floating:
         state, ladder, used = stand(twin, full, known)
         traced = full.predicted(state)
     else:
         fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
         used = split.seconds(fitted)
-        state, ladder, traced = _held(twin, felt, fitted, pose, known, full, evolve)
+        state, ladder, traced = _fixed_base(twin, trajectories, fitted, pose, known, full, evolve)
     state, traced, every = _nudged(state, traced, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
-    belief, undetermined = _uncertainty(state, every, signals)
-    held, halves = scores(traced, "heldout"), belief.space.to_scaled(belief.space.clip(state.halves[:, _places(state)]))
-    doubt = doubts(state.twin, logs, held, traced, left_out, belief, halves, every, state.zeros, split)
+    halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
+    belief, by_slopes, apart = _uncertainty(state, every, halves)
+    heldout = scores(traced, "heldout")
+    doubt = doubts(state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
         fixed=dict(known),
         ladder=ladder,
         train=scores(traced, "twin"),
-        heldout=held,
-        undetermined=undetermined,
-        limits=limits(every, {n for p in belief.space.parameters for n in p.members or (p.name,)}),
+        heldout=heldout,
+        undetermined=_undetermined(state, belief, signals),
+        limits=detection_limits(every, {n for p in belief.space.parameters for n in p.members or (p.name,)}),
         against=doubt.against,
         suspicions=doubt.suspicions,
         warnings=doubt.notes,
@@ -115,17 +116,17 @@ def _middle(twin: Twin, logs: Sequence[Log]) -> dict[str, float]:
     return dict(zip(twin.joints, np.nanmedian(positions, axis=0).tolist(), strict=True))
 
 
-def _held(
+def _fixed_base(
     twin: Twin,
-    felt: Sequence[Course],
+    trajectories: Sequence[Trajectory],
     fitted: Sequence[Stretch],
     pose: Mapping[str, float],
     known: Mapping[str, float],
     full: Full,
     evolve: bool,
 ) -> tuple[State, list[Rung], list[Trace]]:
-    """A robot whose base is held: each joint alone, then what couples in the full model. Ctrl-C keeps what was found."""
-    state, top = _joints_alone(twin, felt, fitted, pose, known, full)
+    """A robot with a fixed base: each joint alone, then what couples in the full model. Ctrl-C keeps what was found."""
+    state, top = _joints_alone(twin, trajectories, fitted, pose, known, full)
     full.tick("checking in the full model")
     traced, more = full.predicted(state), list[Rung]()
     try:
@@ -156,14 +157,22 @@ def _nudged(
     return (trial, shown, _sensitivity(trial, full, known)) if added else (state, traced, every)
 
 
-def _uncertainty(state: State, every: Sensitivity, signals: tuple[str, ...]) -> tuple[Gaussian, list[unknown.Unknown]]:
-    """The belief over what was fitted, and what the logs leave open."""
+def _uncertainty(state: State, every: Sensitivity, halves: Array) -> tuple[Gaussian, Gaussian, list[Unlike]]:
+    """The belief over what was fitted; that by slopes alone, from which halves may differ; joints that it makes unlike."""
+    space = state.space
+    centre = space.to_scaled(space.clip(state.values[_places(state)]))
+    by_slopes = unknown.belief(space, centre, every)
+    apart = unlike(state.twin, by_slopes)
+    numbers = list({tuple(places) for each in apart for places in each.numbers})
+    return unknown.belief(space, centre, every, numbers, halves), by_slopes, apart
+
+
+def _undetermined(state: State, belief: Gaussian, signals: tuple[str, ...]) -> list[unknown.Unknown]:
+    """What the logs leave open."""
     space, twin = state.space, state.twin
-    belief = unknown.belief(space, space.to_scaled(space.clip(state.values[_places(state)])), every)
     electric = any(n.startswith("motor.kt/") for n in space.names)
     position_only = twin.all_servos and not electric and "tau" not in signals
-    undetermined = unknown.free(space, belief.covariance, electric, position_only)
-    return belief, undetermined + unknown.elsewhere(belief, state.rivals)
+    return unknown.free(space, belief.covariance, electric, position_only) + unknown.elsewhere(belief, state.rivals)
 
 
 def _places(state: State) -> list[int]:
@@ -179,7 +188,7 @@ def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, lis
 
 def _joints_alone(
     twin: Twin,
-    felt: Sequence[Course],
+    trajectories: Sequence[Trajectory],
     fitted: Sequence[Stretch],
     pose: Mapping[str, float],
     known: Mapping[str, float],
@@ -187,12 +196,12 @@ def _joints_alone(
 ) -> tuple[State, Climb]:
     """Up the ladder with every joint alone; then its rungs once more with more of the logs, and with either half."""
     servos = [is_position_servo(twin.model, d.actuator) for d in twin.drives]
-    more = structures(twin, felt)
+    more = structures(twin, trajectories)
     wide = [p for _, added in more for p in added]
     split, step = full.split, twin.model.opt.timestep
 
     def problems(stretches: Sequence[Stretch]) -> list[Problem]:
-        parts = [part for s in stretches for c in felt if (part := c.within(s)) is not None]
+        parts = [part for s in stretches for c in trajectories if (part := c.within(s)) is not None]
         gathered = [gather(parts, j, pose[d.name], servos[j], step, len(split)) for j, d in enumerate(twin.drives)]
         return [problem(twin, d.name, data, known, wide) for d, data in zip(twin.drives, gathered, strict=True)]
 

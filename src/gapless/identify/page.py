@@ -11,8 +11,8 @@ import numpy as np
 from rich.console import RenderableType
 
 from gapless.arrays import Array
-from gapless.identify.limits import hidden_section
-from gapless.identify.temperature import growth
+from gapless.identify.detection_limits import hidden_section
+from gapless.identify.warming import warming
 from gapless.measure import Trace, names_of, overlays, rms
 from gapless.report import (
     BLUE,
@@ -37,6 +37,7 @@ from gapless.report import (
 
 if TYPE_CHECKING:
     from gapless.identify.result import Estimate, Fit
+    from gapless.identify.walking.result import WalkingFit
 
 MOST_DOTS = 400  # of a cloud
 MOST_UNKNOWN = 5  # that a terminal shows
@@ -56,7 +57,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield from _by_joint(fit.traces)
     yield from overlays(fit.traces, {"as given": "given", "fitted": "heldout"}, "heldout", dict.fromkeys(fit.pose, "rad"))
     yield _ladder(fit)
-    yield _parameters(fit)
+    yield parameters_section(fit)
     yield from _residuals(fit.traces)
     yield _warm(fit.traces)
     yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"), ("fitted to", fit.used))
@@ -100,7 +101,7 @@ def verdict(fit: Fit) -> Verdict:
     return Verdict(f"{text} {use} {_open(fit)}", good=True)
 
 
-def _open(fit: Fit) -> str:
+def _open(fit: Fit | WalkingFit) -> str:
     """How much the logs leave open, in a sentence."""
     loose = sum(not p.identified for p in fit.parameters.values())
     stuck, shared = sum(p.at_bound for p in fit.parameters.values()), len(fit.undetermined)
@@ -185,7 +186,8 @@ def _ladder(fit: Fit) -> Section | None:
     return Section("Which causes does the model need?", text, Table(head, rows, words=2)) if rows else None
 
 
-def _parameters(fit: Fit) -> Section | None:
+def parameters_section(fit: Fit | WalkingFit) -> Section | None:
+    """What was found, as a table and a plot for each quantity."""
     if not fit.parameters:
         return None
     groups: dict[str, dict[str, Estimate]] = {}
@@ -274,7 +276,7 @@ def _warm(traces: Sequence[Trace]) -> Section | None:
     for j, joint in enumerate(joints):
         columns = ([t.error("heldout")[:, j] for t in warm], [c[:, j] for c in degrees], [t.dq[:, j] for t in warm])
         error, degree, speed = (np.concatenate(parts) for parts in columns)
-        grown = growth(error, degree, speed, block, len(joints))
+        grown = warming(error, degree, speed, block, len(joints))
         if grown:
             text.append(
                 f"{joint}: the error grows with temperature, from {size(grown.cold_error, 'rad')} at {grown.cold:.0f} °C to "

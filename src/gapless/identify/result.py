@@ -15,7 +15,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.identify import page
-from gapless.identify.limits import Limit
+from gapless.identify.detection_limits import DetectionLimit
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.score import Scores
 from gapless.identify.uncertainty import LOOSE, Unknown
@@ -64,6 +64,12 @@ def estimates(belief: Gaussian) -> dict[str, Estimate]:
     return out
 
 
+def save_twin(twin: Twin, values: Array, belief: Plain, folder: Path) -> None:
+    """Write what was fitted, as plain MJCF with values baked in, and the belief about it."""
+    twin.save(folder / "twin.xml", values)
+    save_belief(belief, folder / "belief.json", recipe_of(twin))
+
+
 @dataclass(frozen=True, repr=False)
 class Fit(Result):
     """What a fit found."""
@@ -81,7 +87,7 @@ class Fit(Result):
     heldout: Scores
     """Each half of the logs predicted in the full model by the fit to the other."""
     undetermined: list[Unknown]
-    limits: list[Limit]
+    limits: list[DetectionLimit]
     """What the logs cannot show: of each cause that was not fitted the smallest mismatch that they would have revealed."""
     against: list[str]
     """Why it must not be used: it does not predict."""
@@ -124,8 +130,7 @@ class Fit(Result):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write twin.xml (plain MJCF, values baked in), belief.json, fit.json and report.html."""
         super().save(folder)
-        self.twin.save(Path(folder) / "twin.xml", self.values)
-        save_belief(self.belief, Path(folder) / "belief.json", recipe_of(self.twin))
+        save_twin(self.twin, self.values, self.belief, Path(folder))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Fit:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.identify.per_joint.inverse_dynamics import Trajectory
 from gapless.logs import Log
 from gapless.measure import FREE_WINDOW, Split, Stretch, Trace, Windows, best_delays, holds, mean_by, runs, traces, windows
 from gapless.twin import Twin
@@ -34,7 +34,7 @@ class Scorer:
     logs: Sequence[Log]
     split: Split
     stretches: Sequence[Stretch]
-    courses: Sequence[Course]
+    trajectories: Sequence[Trajectory]
     """Those stretches as the joints felt them; empty for a floating base."""
     _made: dict[int, Windows] = field(default_factory=dict)
 
@@ -73,11 +73,11 @@ class Scorer:
 
     def _load(self, data: Windows) -> Array | None:
         """On the drives [N m]. Shape: (samples, joints)."""
-        if not self.courses:
+        if not self.trajectories:
             return None
         out = np.empty((len(data.log), len(self.joints)))
         for place, i in enumerate(data.logs):
-            mine, parts = data.log == place, [c for c in self.courses if c.log == i]
+            mine, parts = data.log == place, [c for c in self.trajectories if c.log == i]
             since, load = (np.concatenate([getattr(c, name) for c in parts]) for name in ("since", "load"))
             out[mine] = np.column_stack([np.interp(data.clock[mine], since, column) for column in load.T])
         return out

@@ -10,7 +10,6 @@ from gapless.identify.full_model.window_objective import Objective, typical
 from gapless.identify.least_squares import slopes
 from gapless.logs import Log
 from gapless.measure import Split, Windows, holds, runs, windows
-from gapless.robots import is_dc_motor
 from gapless.twin import Space, Twin, quantities
 
 STEPS, SECONDS = 3e6, (10.0, 40.0)  # of twelve joints that slopes may take, and s of the logs that they are taken on
@@ -93,7 +92,7 @@ def sensitivity(
     stretch = np.cumsum([0, *pieces])[data.log] + (data.clock / (ends[data.log] + 1e-9) * pieces[data.log]).astype(int)
     every /= size[:, None]
     nuisance = every[:, len(space) :] * objective.prior[len(space) :]
-    servos = twin.all_servos and "tau" not in signals and not any(is_dc_motor(twin.model, d.actuator) for d in twin.drives)
+    servos = twin.all_servos and "tau" not in signals and all(p.quantity != "motor.kt" for p in twin.space.parameters)
     torque = _torque(data, values) if servos else None
     coarse = objective.size * np.sqrt(np.mean(half.reshape(-1, columns) ** 2, axis=0))
     numbers, first, own = np.repeat(stretch, columns), np.repeat(split.first[data.block], columns), every[:, : len(space)]

@@ -21,6 +21,7 @@ POOR = 0.3  # of how much the joints move: a model that leaves this much of it i
 UNLIKE = 0.5  # scaled units that the drives of joints may differ by which the model makes alike: half a real mismatch
 HEAVY = 0.1  # share of the torque that masses and torque sensors may be off by
 DISAGREE = 0.25  # share of the numbers that either half of the logs may put outside of their intervals
+STRANGE = 2.0  # times as far from simulated robots as they are from each other: something is wrong that no number stands for
 
 
 @dataclass
@@ -35,13 +36,23 @@ class Doubts:
     """What else is odd."""
 
 
+@dataclass(frozen=True)
+class Unlike:
+    """Joints of one type with unlike numbers."""
+
+    sentence: str
+    numbers: list[list[int]]
+    """By quantity, where in the belief's space the numbers of these joints are."""
+
+
 def doubts(
     twin: Twin,
     logs: Sequence[Log],
-    held: Scores,
+    heldout: Scores,
     traced: Sequence[Trace],
     left_out: Mapping[str, Sequence[int]],
     belief: Gaussian,
+    apart: Sequence[Unlike],
     halves: Array,
     every: Sensitivity,
     zeros: Mapping[int, Array],
@@ -52,17 +63,18 @@ def doubts(
     Args:
         twin: the fitted model.
         logs: what it was fitted to.
-        held: its held-out errors beside the baselines.
+        heldout: its held-out errors beside the baselines.
         traced: each log beside what was predicted.
         left_out: joint to the blocks that the fit misses by far.
         belief: over what was fitted.
+        apart: joints of one type with unlike numbers.
         halves: the same from either half of the logs, scaled. Shape: (2, parameters).
         every: how predictions depend on everything.
         zeros: encoder zeros of single logs, by their number [rad].
         split: of the logs.
     """
-    out = Doubts(_chatter(logs, traced[0].joints) + _baselines(held, traced))
-    out.suspicions = [*_unlike(twin, belief), *_weight(every.torque), *_disagree(belief, halves)]
+    out = Doubts(_chatter(logs, traced[0].joints) + _baselines(heldout, traced))
+    out.suspicions = [*(each.sentence for each in apart), *_weight(every.torque), *_disagree(belief, halves)]
     out.suspicions += _structure(logs, traced, every.coarse)
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
@@ -87,28 +99,30 @@ def doubts(
     return out
 
 
-def _baselines(held: Scores, traced: Sequence[Trace]) -> list[str]:
+def _baselines(heldout: Scores, traced: Sequence[Trace]) -> list[str]:
     """Predictions that are no better than those of no model."""
-    baselines = {"the model as given": held.given, "the command": held.command, "a pure delay": held.delay}
+    baselines = {"the model as given": heldout.given, "the command": heldout.command, "a pure delay": heldout.delay}
     out = [
-        f"held out, the fit ({np.degrees(held.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
+        f"held out, the fit ({np.degrees(heldout.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
         for name, e in baselines.items()
-        if np.isfinite(e) and not held.fit < e
+        if np.isfinite(e) and not heldout.fit < e
     ]
     motion = np.sqrt(np.mean([np.var(t.measured, axis=0).mean() for t in traced]))
-    if not held.fit < POOR * motion:
+    if not heldout.fit < POOR * motion:
         out.append(
-            f"held out, the fit leaves {100 * held.fit / motion:.0f} % of the motion: no friction or motor model is adequate"
+            f"held out, the fit leaves {100 * heldout.fit / motion:.0f} % of the motion: no friction or motor model is adequate"
         )
     return out
 
 
-def _unlike(twin: Twin, belief: Gaussian) -> list[str]:
+def unlike(twin: Twin, belief: Gaussian) -> list[Unlike]:
     """Joints that the model gives the same drive, with numbers that differ by more than drives of one type do."""
     space, spread = belief.space, np.sqrt(np.diag(belief.covariance))
     designed = [q for q in quantities.of_any_drive() if not quantities.of(q).optional]  # gains, armature: not friction
     out = []
     for team in alike(twin):
+        kinds = sorted({p.quantity for p in space.parameters})
+        same = [[space.names.index(n) for i in team if (n := f"{q}/{twin.joints[i]}") in space.names] for q in kinds]
         for quantity in designed:
             names = [f"{quantity}/{twin.joints[i]}" for i in team]
             places = np.array([space.names.index(n) for n in names if n in space.names], dtype=int)
@@ -121,11 +135,12 @@ def _unlike(twin: Twin, belief: Gaussian) -> list[str]:
             values = space.clip(space.from_scaled(belief.centre))[places]
             high, low = int(np.argmax(belief.centre[places])), int(np.argmin(belief.centre[places]))
             most, least = (space.names[places[i]] for i in (high, low))
-            out.append(
+            sentence = (
                 f"{most} is {values[high]:.3g} {quantities.of(quantity).unit} and {least} {values[low]:.3g}, "
                 "though the model gives these joints the same drive: something heavy, a cable or a stiff bearing on one side? "
                 "Compare with the limbs swapped"
             )
+            out.append(Unlike(sentence, [places for places in same if len(places) > 1]))
     return out
 
 
@@ -190,3 +205,14 @@ def _at_bound(belief: Gaussian) -> list[str]:
     stuck = (value - space.low < width) | (space.high - value < width)
     each = zip(space.names, stuck, space.low, strict=True)
     return [name for name, s, low in each if s and not (low == 0 and quantities.of(name).optional)]
+
+
+def strange(far: float) -> str:
+    """What speaks against the numbers of a robot that walks so many times as far from simulated ones as they from another."""
+    if far <= STRANGE:
+        return ""
+    return (
+        f"the robot is {far:.1f} times as far from simulated robots with these numbers as those are from another: "
+        "is the policy the one that walked, with that command, on flat ground? Or does the model lack a part, such as play "
+        "or a spring?"
+    )

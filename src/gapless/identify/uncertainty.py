@@ -27,57 +27,81 @@ class Unknown:
     meaning: str
 
 
-def belief(space: Space, centre: Array, every: Sensitivity) -> Gaussian:
+def belief(
+    space: Space, centre: Array, every: Sensitivity, unlike: Sequence[Sequence[int]] = (), halves: Array | None = None
+) -> Gaussian:
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
     its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
     that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    Nothing counts as known only because another number should not be as far off as the fit took it.
     Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
 
     Args:
         space: what was fitted.
         centre: scaled.
         every: slopes of everything at the fit.
+        unlike: numbers, each time of one quantity, that should be alike: where they are not, something else is in them.
+        halves: the fits of either half of the logs, scaled, which show what slopes do not: numbers that wander far along
+            curves of equal error. The mean square of their way from the fit is its variance (McCarthy 1969).
     """
     places = {name: i for i, name in enumerate(every.space.names)}
     members = [[places[n] for n in p.members or (p.name,)] for p in space.parameters]
     fitted = np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
     tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
-    allowed = _allowed(every, tolerated, members)
+    allowed, n = _allowed(every, tolerated, members), len(space)
     rest = np.flatnonzero(np.diag(allowed) > 0)
     both = np.hstack([fitted, every.slopes[:, rest]])
-    prior = np.zeros((both.shape[1],) * 2)
-    prior[: len(space), : len(space)] = np.eye(len(space)) / MISMATCH**2
-    prior[len(space) :, len(space) :] = np.linalg.inv(allowed[np.ix_(rest, rest)])
     weighed = every.weighed(both)
-    inverse = np.linalg.inv(both.T @ weighed + prior)[: len(space)]
-    away = inverse @ (weighed.T @ every.residual)  # from the most probable numbers
-    likely = space.to_scaled(space.clip(space.from_scaled(centre - inverse[:, : len(space)] @ centre / MISMATCH**2)))
-    half_step = inverse @ (weighed.T @ every.half_step)
-    covariance = (
-        inverse[:, : len(space)] + np.outer(half_step, half_step) + np.outer(away, away) + np.eye(len(space)) * FINEST**2
-    )
+    information = both.T @ weighed
+    information[n:, n:] += np.linalg.inv(allowed[np.ix_(rest, rest)])
     # joints that share a number have their own, each within its tolerance of it
-    covariance += np.diag([tolerated[own].mean() if len(own) > 1 else 0.0 for own in members])
+    shared = np.diag([tolerated[own].mean() if len(own) > 1 else 0.0 for own in members])
     heavier = _heavier(space, centre, every)
-    covariance += np.outer(heavier, heavier)
-    moved = _moved(space, fitted, every)
-    wider = np.sqrt(1 + moved**2 / np.diag(covariance))
-    covariance = covariance * np.outer(wider, wider)
+    others = np.outer(heavier, heavier) + shared + np.eye(n) * FINEST**2
+
+    def probable(usual: Array) -> tuple[Array, Array, Array]:
+        """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
+        prior = np.zeros_like(information)
+        prior[:n, :n] = np.diag(1 / usual**2)
+        inverse = np.linalg.inv(information + prior)[:n]
+        away, half_step = (inverse @ (weighed.T @ errors) for errors in (every.residual, every.half_step))
+        return inverse[:, :n] + np.outer(half_step, half_step) + others, away, inverse[:, :n] @ (centre / usual**2)
+
+    covariance, away, back = probable(np.full(n, MISMATCH))
+    covariance += np.outer(away, away)
+    likely = space.to_scaled(space.clip(space.from_scaled(centre - back)))
+    # a prior that the logs have left behind for one number does not hold the others that are known together with it
+    beyond, away, back = probable(np.maximum(MISMATCH, np.abs(centre)))
+    covariance = _widened(covariance, np.minimum(np.diag(beyond) + (away + back) ** 2, MISMATCH**2))
+    if halves is not None:
+        covariance = _widened(covariance, np.minimum(((halves - centre) ** 2).mean(axis=0), MISMATCH**2))
+    covariance = _widened(covariance, np.diag(covariance) + _moved(space, fitted, every) ** 2)
     centre = np.where(np.diag(covariance) > LOOSE**2, likely, centre)
+    for alike in map(list, unlike):  # each is what was fitted, or what the others are: mean and variance of these two
+        halfway = (np.median(centre[alike]) - centre[alike]) / 2
+        least = np.diag(covariance).copy()
+        centre[alike], least[alike] = centre[alike] + halfway, least[alike] + halfway**2
+        covariance = _widened(covariance, least)
     return Gaussian(space, centre, (covariance + covariance.T) / 2)
+
+
+def _widened(covariance: Array, least: Array) -> Array:
+    """A covariance with variances of at least so much, and the same correlations."""
+    wider = np.sqrt(np.maximum(1.0, least / np.diag(covariance)))
+    return np.asarray(covariance * np.outer(wider, wider))
 
 
 def _heavier(space: Space, centre: Array, every: Sensitivity) -> Array:
     """What a robot whose masses are all off does to the fit of its servos, scaled: every torque and inertia is off as much.
 
-    Positions do not show it. By as much as torques that were measured say, else by as much as masses seldom are.
+    Positions do not show it. By as much as torques that were measured say, else by a real mismatch of masses.
     """
     masses = [p.scale for p in every.space.parameters if p.quantity == WEIGHT and p.log]
     if not every.servos or not masses:
         return np.zeros(len(space))
-    off = np.sqrt(SELDOM) * WRONG * float(np.median(masses)) if every.torque is None else abs(np.log(every.torque))
+    off = MISMATCH * float(np.median(masses)) if every.torque is None else abs(np.log(every.torque))
     weighs = [any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters]
     logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
     return off * np.where(weighs, np.where(logarithm, 1.0, space.from_scaled(centre)) / scale, 0.0)

@@ -14,7 +14,8 @@ from gapless.arrays import Array, Bools
 from gapless.learn.course_result import CourseResult
 from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.scene import Scene
-from gapless.learn.task import Task, velocity_errors
+from gapless.learn.task import Task
+from gapless.learn.tasks.velocity import velocity_errors
 from gapless.robots import legs_of
 from gapless.twin import Belief, Twin
 

@@ -28,10 +28,9 @@ import numpy as np
 from gapless.arrays import Array, Bools, Ints
 from gapless.learn.scene import Scene
 from gapless.policy import Reference, Term
+from gapless.rotations import tipped
 from gapless.twin import Twin
 
-FALL_TILT = 0.5
-"""Cosine of the largest lean: 60 degrees."""
 FALL_HEIGHT = 0.5
 """Of the height at home."""
 ODOMETRY = Term("velocity", "velocity", 3, scale=2.0, provenance="estimated", unit="m/s", frame="base")
@@ -96,20 +95,7 @@ class Task(Protocol):
 
 def fallen(scene: Scene) -> Bools:
     """Robots that lean by more than 60 degrees or whose base is below half its height at home."""
-    return np.asarray((scene.up[:, 2] < FALL_TILT) | (scene.height < FALL_HEIGHT * scene.home_height))
-
-
-def velocity_errors(scene: Scene) -> tuple[Array, Array]:
-    """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s], under commands (vx, vy, yaw rate)."""
-    return np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T), np.abs(scene.yaw_rate - scene.command[:, 2])
-
-
-def following(error: Array, width: float, weight: float = 2.0) -> Array:
-    """Reward for following a command: a bell around no error, and a slope that leads there from afar.
-
-    width: of the bell, squared, in the unit of the error, squared.
-    """
-    return np.asarray(weight * np.exp(-(error**2) / width) - 0.5 * weight * np.abs(error))
+    return np.asarray(tipped(scene.up) | (scene.height < FALL_HEIGHT * scene.home_height))
 
 
 def joint_terms(twin: Twin, history: int = 1) -> tuple[Term, ...]:

@@ -22,7 +22,7 @@ from gapless.logs.inspection.finding import ERROR
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping, load as load_mapping
-from gapless.logs.sensor import chatter, quantum, sensor_noise
+from gapless.logs.sensor import chatter, quantum
 
 STRETCH = re.compile(r"(.+)@(\d+\.?\d*)?:(\d+\.?\d*)?")
 """A path, and from when to when."""

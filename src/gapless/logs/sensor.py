@@ -1,4 +1,4 @@
-"""A sensor by its readings alone: the step to which they are rounded, their noise, and whether they chatter."""
+"""A sensor by its readings alone: the step to which they are rounded, and whether they chatter."""
 
 from collections.abc import Sequence
 
@@ -6,28 +6,8 @@ import numpy as np
 
 from gapless.arrays import Array
 
-SEGMENT = 64  # samples of a spectrum
-TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
 SWING = 0.3  # of its range: what a channel that chatters swings, and swings back, from sample to sample
 OFTEN = 0.0075  # of the samples; a drive that follows a command of many steps comes close to it
-
-
-def sensor_noise(columns: Sequence[Array]) -> float:
-    """Standard deviation of a sensor's noise, from the highest frequencies and the quantum of its readings.
-
-    columns: its samples, log by log.
-    """
-    window = np.blackman(SEGMENT)  # what moves slowly hardly shows at the highest frequencies
-    power = []
-    for c in columns:
-        c = c[np.isfinite(c)]
-        whole = c[: len(c) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
-        spectrum = np.fft.rfft(window * (whole - whole.mean(axis=1, keepdims=True)), axis=1)
-        power.append(np.abs(spectrum[:, int(TOP * SEGMENT / 2) :]) ** 2 / (window**2).sum())
-    every = np.concatenate(power) if power else np.empty(0)
-    # the median leaves out steps and knocks, which have all frequencies; of an exponential distribution it is ln 2 of the mean
-    white = float(np.median(every)) / np.log(2) if every.size else 0.0
-    return float(np.sqrt(max(white, quantum(columns) ** 2 / 12)))
 
 
 def quantum(columns: Sequence[Array]) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.logs import Log, sensor_noise
+from gapless.logs import Log, quantum
 from gapless.measure.outliers import RARE
 from gapless.measure.repeated import Repeat, command_of, repeats
 from gapless.measure.signals import difference, difference_columns
@@ -22,6 +22,8 @@ LONGEST = 30.0  # s: of one repeat
 STILL = 0.02  # of how far a joint is ever commanded: less says nothing about how well it repeats
 RESOLUTION = 1e-4  # rad: a 16-bit encoder's step; no robot tells positions apart that are closer
 TILT = 2e-3  # rad: by which an IMU's orientation is off however quiet it is
+SEGMENT = 64  # samples of a spectrum
+TOP = 0.7  # of the highest frequency a spectrum has: above it there is noise only
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,24 @@ def floors(logs: Sequence[Log], signals: Sequence[str]) -> dict[str, Floor]:
     """The floor of each signal that every log has."""
     again = [r for r in repeats(logs) if same_drive(logs[r.first], logs[r.second])] if command_of(logs) == "q_cmd" else []
     return {s: _floor(logs, s, again) for s in signals if all(s in log for log in logs)}
+
+
+def sensor_noise(columns: Sequence[Array]) -> float:
+    """Standard deviation of a sensor's noise, from the highest frequencies and the quantum of its readings.
+
+    columns: its samples, log by log.
+    """
+    window = np.blackman(SEGMENT)  # what moves slowly hardly shows at the highest frequencies
+    power = []
+    for c in columns:
+        c = c[np.isfinite(c)]
+        whole = c[: len(c) // SEGMENT * SEGMENT].reshape(-1, SEGMENT)
+        spectrum = np.fft.rfft(window * (whole - whole.mean(axis=1, keepdims=True)), axis=1)
+        power.append(np.abs(spectrum[:, int(TOP * SEGMENT / 2) :]) ** 2 / (window**2).sum())
+    every = np.concatenate(power) if power else np.empty(0)
+    # the median leaves out steps and knocks, which have all frequencies; of an exponential distribution it is ln 2 of the mean
+    white = float(np.median(every)) / np.log(2) if every.size else 0.0
+    return float(np.sqrt(max(white, quantum(columns) ** 2 / 12)))
 
 
 def same_drive(one: Log, other: Log) -> bool:

@@ -4,6 +4,7 @@ split = split_logs(logs, twin.joints)
 split.first, ~split.first                     # either half, over the blocks of all logs
 split.numbers(0, since)                       # the block that each sample of the first log is in
 split.spread(split.logs, 60.0)                # whole logs, or pieces of 4 s evenly spread over them that last a minute
+random_halves(block, rng)                     # another two halves at each call, for distances between distributions
 """
 
 from collections.abc import Sequence
@@ -54,8 +55,7 @@ class Split:
 
     def numbers(self, log: int, since: Array) -> Ints:
         """The block of each time since a log's first position [s]. Shape: that of `since`."""
-        number = self.begin[log] + ((np.asarray(since) + 1e-9) / BLOCK).astype(np.int64)
-        return np.clip(number, self.begin[log], self.begin[log + 1] - 1)
+        return np.clip(self.begin[log] + blocks_at(since), self.begin[log], self.begin[log + 1] - 1)
 
     def held_out(self, block: Ints, by_first: Array, by_second: Array) -> Array:
         """What fits to the first and to the second half say of blocks or samples: of each, what the fit that lacks it says.
@@ -89,6 +89,11 @@ class Split:
         return [pieces[i] for i in evenly(len(pieces), max(1, round(seconds / (PIECE * BLOCK))))]
 
 
+def blocks_at(since: Array) -> Ints:
+    """The number of the block at each time since the start of one log [s]."""
+    return ((np.asarray(since) + 1e-9) / BLOCK).astype(np.int64)
+
+
 def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
     """Cut logs into blocks, of which every other measured one is of the first half, whatever the number of logs.
 
@@ -99,12 +104,19 @@ def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
         since = log["q"].time - log["q"].time[0]
         whole = np.isfinite(log["q"].of(joints)).all(axis=1)
         count = max(1, int(np.ceil(since[-1] / BLOCK - MEASURED)))
-        number = np.minimum(((since + 1e-9) / BLOCK).astype(np.int64), count - 1)
+        number = np.minimum(blocks_at(since), count - 1)
         measured.append(np.bincount(number, weights=whole, minlength=count) > MEASURED * BLOCK * log.rate("q"))
         length.append(np.diff([*(BLOCK * np.arange(count)), since[-1]]))
     begin = np.cumsum([0, *map(len, measured)])
     flat = np.concatenate(measured)
     return Split(begin, np.concatenate(length), flat, np.cumsum(flat) % 2 == 1)
+
+
+def random_halves(block: Ints, rng: np.random.Generator) -> tuple[Bools, Bools]:
+    """Samples of a random half of their blocks, and of the others: for distances that need many splits. Shapes: (samples,)."""
+    every = rng.permutation(np.unique(block))
+    first = np.isin(block, every[: len(every) // 2])
+    return first, ~first
 
 
 def evenly(count: int, most: int) -> list[int]:

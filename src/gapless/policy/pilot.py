@@ -1,6 +1,6 @@
-"""A policy that commands one live robot, hardware or stand-in, period by period."""
+"""A policy that commands live robots, hardware or simulated, period by period."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -37,13 +37,14 @@ class Pilot:
     log = record(robot, [pilot] * 500)
     """
 
-    def __init__(self, policy: Policy, robot: RobotModel, command: Sequence[float]):
+    def __init__(self, policy: Policy, robot: RobotModel, command: Sequence[float], n: int = 1):
         """Refuse a robot that the policy is not for, and a command that it does not take.
 
         Args:
             policy: its memory is forgotten.
             robot: the model says where the joints are; those that the policy does not know hold their home position.
             command: what the robot is asked for all the time, in the order of the contract's commands.
+            n: how many robots of that kind it commands, see `answer`.
         """
         contract = policy.contract
         self._columns = contract.columns(robot.joints)
@@ -55,22 +56,25 @@ class Pilot:
         if needed and imu_of(robot.model) is None:
             raise BadInput(f"the policy needs an IMU for {', '.join(needed)}, and the base of {robot.name} does not move")
         policy.reset()
-        self._policy, self._command = policy, np.array([command], float)
-        self._observer, self._gait, self._estimate = Observer(contract, 1), Gait(contract, 1), Estimator(robot, contract)
-        self._action = np.zeros((1, len(contract.action.joints)), np.float32)
+        self._policy, self._command = policy, np.tile(np.array(command, float), (n, 1))
+        self._observer, self._gait, self._estimate = Observer(contract, n), Gait(contract, n), Estimator(robot, contract)
+        self._action = np.zeros((n, len(contract.action.joints)), np.float32)
         self._targets: Array | None = None
         self._held = np.array([robot.home[d.qpos] if d.signal == "q" else 0.0 for d in robot.drives])
 
     def __call__(self, reading: Reading) -> Array:
-        """Targets of all joints of the robot, in its order. Shape: (joints,)."""
+        """Targets of all joints of the one robot, in its order. Shape: (joints,)."""
+        return self.answer({name: np.asarray(value)[None] for name, value in reading.items() if name != "time"})[0]
+
+    def answer(self, sensed: Mapping[str, Array]) -> Array:
+        """The same for all robots at once: signals (n, columns) to targets. Shape: (n, joints)."""
         contract, order = self._policy.contract, self._columns
-        sensed = {name: np.asarray(value)[None] for name, value in reading.items() if name != "time"}
-        sensed |= self._estimate(sensed)
+        sensed = {**sensed, **self._estimate(sensed)}
         if self._targets is not None:  # a period has passed since the last targets
             self._gait.advance(self._command, sensed)
         readings = sensed | {s: sensed[s][:, order] for s in ("q", "dq", "tau") if s in sensed}
         self._action = self._policy(self._observer(readings, self._command, self._action, self._gait))
         self._targets = targets(contract, self._action, self._targets, self._gait, self._command)
-        out = self._held.copy()
-        out[order] = self._targets[0]
+        out = np.tile(self._held, (len(self._command), 1))
+        out[:, order] = self._targets
         return out

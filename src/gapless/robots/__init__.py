@@ -15,6 +15,8 @@ from gapless.robots.drives import (
     is_dc_motor,
     is_position_servo,
     is_velocity_servo,
+    limb_of,
+    limbs_of,
     torque_limit,
 )
 from gapless.robots.imu import IMU, imu_of

@@ -69,6 +69,20 @@ def base_joint(model: mujoco.MjModel) -> int | None:
     return free[0] if free else None
 
 
+def limb_of(model: mujoco.MjModel, body: int) -> int:
+    """The first link of the limb that a link is part of, which hangs on base or ground; itself where it is part of none."""
+    base = base_joint(model)
+    roots = (0, 0 if base is None else int(model.body_weldid[model.jnt_bodyid[base]]))
+    while int(model.body_weldid[body]) not in roots and int(model.body_weldid[model.body_parentid[body]]) not in roots:
+        body = int(model.body_parentid[body])
+    return body
+
+
+def limbs_of(model: mujoco.MjModel) -> dict[str, int]:
+    """Driven joint to the first link of its limb; different limbs hardly move each other."""
+    return {d.name: limb_of(model, int(model.jnt_bodyid[d.joint])) for d in drives(model)}
+
+
 def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     """The driven joints that a pattern matches; naming a joint without an actuator is bad input."""
     found = drives(model)

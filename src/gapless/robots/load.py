@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 import mujoco
+import numpy as np
 
 from gapless.errors import BadInput, unknown
 from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period, urdf_assumptions
-from gapless.robots.model import RobotModel
+from gapless.robots.model import RobotModel, missing_ground
 
 _MODELS = Path(__file__).parent / "models"
 BUILT_IN = ("bench", "arm", "rover", "quadruped", "biped")
@@ -55,6 +56,9 @@ def _read(name: str, source: str, path: Path) -> RobotModel:
         spec = mujoco.MjSpec.from_file(str(path))
         warnings = [*name_unnamed(spec), *(urdf_assumptions(spec) if path.suffix.lower() == ".urdf" else ())]
         model = spec.compile()
+        if (height := missing_ground(model)) is not None:
+            warnings.append(_add_floor(spec, model, height))
+            model = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         complaint = " ".join(str(error).removeprefix("Error: ").split())
         raise BadInput(f"{path} cannot be used by MuJoCo: {complaint}") from None
@@ -65,6 +69,18 @@ def _read(name: str, source: str, path: Path) -> RobotModel:
     if not 0 < period < 10:
         raise BadInput(f"{path} has a control_dt of {period} s; expected 0 to 10 s")
     return RobotModel(name, source, spec, model, (*warnings, *assumptions(spec, model)), max(1, round(period / step)) * step)
+
+
+def _add_floor(spec: mujoco.MjSpec, model: mujoco.MjModel, height: float) -> str:
+    """Put a floor that everything can touch into a model that has none; what was assumed."""
+    if not np.isfinite(height):
+        return "the base is free, but no geom of the robot can touch a floor: it falls; hold it (--in-air), or add geoms"
+    taken = {geom.name for geom in spec.geoms}
+    name = next(n for n in ("floor", "gapless_floor") if n not in taken)
+    types, affinities = (int(np.bitwise_or.reduce(bits)) for bits in (model.geom_contype, model.geom_conaffinity))
+    plane = {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": [0, 0, 0.05], "pos": [0, 0, height]}
+    spec.worldbody.add_geom(name=name, contype=affinities, conaffinity=types, **plane)
+    return f"the base is free, but there is no ground: a floor was put under its home pose, at z = {height:.3f} m"
 
 
 def _menagerie(name: str) -> Path:

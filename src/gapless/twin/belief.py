@@ -100,10 +100,7 @@ class Gaussian:
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         scaled = self.centre + rng.standard_normal((n, len(self.centre))) @ self._root.T
-        low, high = self.space.to_scaled(self.space.low), self.space.to_scaled(self.space.high)
-        scaled = np.where(scaled < low, 2 * low - scaled, scaled)
-        scaled = np.where(scaled > high, 2 * high - scaled, scaled)
-        return self.space.clip(self.space.from_scaled(scaled))
+        return self.space.clip(self.space.from_scaled(self.space.mirrored(scaled)))
 
     def mean(self) -> Array:
         return self.space.from_scaled(self.centre)

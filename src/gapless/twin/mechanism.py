@@ -27,14 +27,15 @@ from typing import Any, ClassVar, Self
 import mujoco
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.robots import driven
 from gapless.twin.space import Parameter, amount, factor
 
 # Rungs that several mechanisms share: of the ladder of single joints, and of a robot on its feet.
 DRIVE, PLAIN_FRICTION = "drive: gains or motor, armature, delay", "+ viscous and Coulomb friction"
 STANDING_DRIVE, STANDING_FRICTION = "drive: gains, delay", "+ viscous and Coulomb friction, armature"
+
+LEAST_ROTOR = 1e-3  # kg m2: of a motor that the model gives none where a link can move beside it
 
 ALWAYS, ON_FEET, IN_REPLAY, NEVER = "any motion", "a robot on its feet", "a replay", "nothing"
 """What shows a quantity, the most demanding last: any motion of held joints, contact with the ground, the timing of one log, or
@@ -202,18 +203,25 @@ class Motion:
     dq: Array
     error: Array | None = None
     """Simulated minus measured position, once something was simulated."""
+    first: Bools | None = None
+    """Samples of the first half of the logs: what errors there suggest, the other half must confirm. Shape: (samples,)."""
 
 
 class Mechanism:
     """One physical cause of mismatch; a frozen dataclass in a file of its own, which is all that the program knows of it."""
 
     quantities: ClassVar[tuple[Quantity, ...]] = ()
-    rival_step: ClassVar[float] = 0.0
-    """Share of the twin's time step at which it competes as a cause in a model of its own where the twin lacks it; 0: never."""
+    rival_step: ClassVar[float] = 1.0
+    """Share of the twin's time step at which it competes as a cause."""
 
     @classmethod
     def suspected(cls, model: mujoco.MjModel, motion: Motion) -> Self | None:
-        """The mechanism that fits and explanations try where the twin lacks it; None where nothing speaks for it."""
+        """The mechanism that a fit tries where the twin lacks it, at values to start from; None where nothing speaks for it."""
+        return None
+
+    @classmethod
+    def rival(cls, model: mujoco.MjModel, motion: Motion) -> Self | None:
+        """The mechanism that competes as a cause, in a model of its own, where the twin lacks it; at first it does nothing."""
         return None
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
@@ -227,9 +235,9 @@ class Mechanism:
         raise NotImplementedError
 
 
-def part_joints(spec: mujoco.MjSpec, pattern: str, suffix: str, **settings: Any) -> None:
-    """Put another joint of the same kind and axis behind each driven joint that a pattern matches: motor first, then link."""
-    for joint in [spec.joint(d.name) for d in driven(spec.copy().compile(), pattern)]:
+def part_joints(spec: mujoco.MjSpec, names: Sequence[str], suffix: str, **settings: Any) -> None:
+    """Put another joint of the same kind and axis behind each of some joints: motor first, then link."""
+    for joint in map(spec.joint, names):
         if joint.parent.joints[-1].name != joint.name:
             raise BadInput(
                 f"{joint.name} is not the last joint of its body {joint.parent.name}, so nothing can be put between it and the "
@@ -239,4 +247,4 @@ def part_joints(spec: mujoco.MjSpec, pattern: str, suffix: str, **settings: Any)
         joint.parent.add_joint(name=joint.name + suffix, **same, **settings)
         # without rotor inertia the two joints could part at no cost and the mass matrix would be singular
         if joint.armature <= 0:
-            joint.armature = 1e-3
+            joint.armature = LEAST_ROTOR

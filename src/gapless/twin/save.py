@@ -133,7 +133,7 @@ def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drive
         # a second drive of a joint, or one of a tendon, is on the first drive's bus
         delay = float(fields["path.action"][0, by_actuator.get(a, 0)])
         actuator.delay, actuator.nsample = 0.0, 0
-        if delay > 0:
+        if delay > 0 and model.actuator_ctrlnum[a]:
             # the engine cannot delay by less than one step
             actuator.delay, actuator.interp = max(delay, step), LINEAR
             actuator.nsample = math.ceil(actuator.delay / step) + 1

@@ -96,6 +96,11 @@ class Space:
     _scale, _log = _each("scale"), _each("log")
 
     @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """`low` and `high`, scaled."""
+        return self.to_scaled(self.low), self.to_scaled(self.high)
+
+    @cached_property
     def tolerated(self) -> tuple[Array, Array]:
         """The ends of the tolerances, scaled."""
         low, high = (self.to_scaled(self.clip(self.nominal + sign * self.tolerance)) for sign in (-1, 1))
@@ -144,6 +149,12 @@ class Space:
 
     def clip(self, values: ArrayLike) -> Array:
         return np.clip(np.asarray(values, float), self.low, self.high)
+
+    def mirrored(self, scaled: Array) -> Array:
+        """Scaled values, those beyond a bound mirrored back: a Gaussian about a delay of zero becomes a half-Gaussian."""
+        low, high = self.bounds
+        scaled = np.where(scaled < low, 2 * low - scaled, scaled)
+        return np.clip(np.where(scaled > high, 2 * high - scaled, scaled), low, high)
 
     def select(self, *patterns: str) -> Space:
         """Only the parameters that match; the others keep their nominal values."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.robots import RobotModel, load_robot
-from gapless.twin import callback, path, prepare, save
+from gapless.twin import callback, path, prepare, quantities, save
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.space import Parameter, Space
@@ -108,15 +108,32 @@ class Twin(RobotModel):
 
     def suspects(self, motion: Motion) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
         """Mechanisms that this twin lacks and its robot may have, judging by how it moved, and what parameters they add."""
-        usual, out = defaults(), []
-        special = {type(m) for m in self.mechanisms if m not in usual}
-        for kind in MECHANISMS.values():
-            mechanism = None if kind in special else kind.suspected(self.model, motion)
+        out = []
+        for mechanism in (kind.suspected(self.model, motion) for kind in self._lacking):
             if mechanism is not None:
                 with contextlib.suppress(BadInput):  # joints that cannot be parted, drives without a torque limit
                     added = [p for p in self.plus(mechanism).space.parameters if p.name not in self._column]
                     out.append((mechanism, tuple(added)))
         return out
+
+    def rivals(self, motion: Motion) -> dict[str, Twin]:
+        """Causes that this twin lacks and its robot may have, and the twin with each, at values at which it does nothing."""
+        out = {}
+        for kind in self._lacking:
+            if (mechanism := kind.rival(self.model, motion)) is not None:
+                spec = self.spec.copy()
+                spec.option.timestep *= kind.rival_step
+                with contextlib.suppress(BadInput):
+                    twin = dataclasses.replace(self, spec=spec).plus(mechanism)
+                    added = (quantities.cause(p.name) for p in twin.space.parameters if p.name not in self._column)
+                    out[next(cause for cause in added if cause)] = twin
+        return out
+
+    @property
+    def _lacking(self) -> list[type[Mechanism]]:
+        """Mechanisms that this twin does not have in a form of its own."""
+        special = {type(m) for m in self.mechanisms if m not in defaults()}
+        return [kind for kind in MECHANISMS.values() if kind not in special]
 
     @cached_property
     def space(self) -> Space:

@@ -282,9 +282,9 @@ class Replayer:
 
         changes = {step: partial(change, step) for step in self._changes}
         fields = sorted({s.field for s in samplers.values()})
-        for stretch in worlds.play(self._stream(full, window), self.steps, fields, changes):
+        for chunk in worlds.play(self._stream(full, window), self.steps, fields, changes):
             for sampler in samplers.values():
-                sampler.take(stretch)
+                sampler.take(chunk)
         out = {signal: sampler.values for signal, sampler in samplers.items()}
         out["q"] += worlds.path["path.offset_q"][:, None]
         imu = imu_of(self.twin.model)

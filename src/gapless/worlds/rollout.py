@@ -1,4 +1,4 @@
-"""The stepping loop: all worlds, a stretch of steps at a time, recorded, with forces that may depend on the state."""
+"""The stepping loop: all worlds, a chunk of steps at a time, recorded, with forces that may depend on the state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Chunk:
     """Some steps of all worlds."""
 
     first: int
@@ -67,7 +67,7 @@ def _last_move(record: Array) -> int:
 
 
 class Sampler:
-    """Reads one signal of all worlds at given times, as stretches go by."""
+    """Reads one signal of all worlds at given times, as chunks go by."""
 
     def __init__(self, field: str, columns: Ints, age: Array, times: Array, window: Ints, timestep: float):
         """Choose what to read.
@@ -88,7 +88,7 @@ class Sampler:
         self.values: Array = np.full((len(window), times.shape[1], len(columns)), np.nan)
         """Shape: (n, readings, k)."""
 
-    def take(self, stretch: Stretch) -> None:
-        """Read what falls into a stretch."""
-        before, record = stretch.before[self.field], stretch.record[self.field]
-        states_at(before, record, self._columns, self._times, self._window, self._age, stretch.first, self._taken, self.values)
+    def take(self, chunk: Chunk) -> None:
+        """Read what falls into a chunk."""
+        before, record = chunk.before[self.field], chunk.record[self.field]
+        states_at(before, record, self._columns, self._times, self._window, self._age, chunk.first, self._taken, self.values)

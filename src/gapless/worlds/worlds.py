@@ -14,10 +14,10 @@ from gapless.robots import base_joint, imu_of
 from gapless.twin import Belief, Fields, Point, Twin, callback
 from gapless.worlds.command_path import CommandPath, Stream, settled_activation
 from gapless.worlds.engine import BatchEngine, Engine
-from gapless.worlds.rollout import Failure, Stretch, roll
+from gapless.worlds.rollout import Chunk, Failure, roll
 from gapless.worlds.sense import Sense, age_of
 
-STRETCH = 4e6  # numbers: how much of a long run is recorded at a time
+CHUNK = 4e6  # numbers: how much of a long run is recorded at a time
 
 
 class Worlds:
@@ -140,8 +140,8 @@ class Worlds:
 
     def play(
         self, stream: Stream, steps: int, fields: Sequence[str], changes: Mapping[int, Callable[[], None]] | None = None
-    ) -> Iterator[Stretch]:
-        """Run worlds under recorded commands, without resets, and give what happened a stretch at a time.
+    ) -> Iterator[Chunk]:
+        """Run worlds under recorded commands, without resets, and give what happened a chunk at a time.
 
         Args:
             stream: what the worlds are told.
@@ -153,14 +153,14 @@ class Worlds:
         self.failures = []
         before = {f: self.state(f).copy() if f in ("qpos", "qvel") else np.zeros((self.n, model.nv)) for f in fields}
         width = model.nu + sum(v.shape[1] for v in before.values())
-        longest, first = max(1, int(STRETCH / (self.n * width))), 0
+        longest, first = max(1, int(CHUNK / (self.n * width))), 0
         while first < steps:
             changes.get(first, lambda: None)()
             end = min([first + longest, steps, *(s for s in changes if s > first)])
             control = self.commands.play(stream, self.path, first, end - first)
             record = {f: np.empty((self.n, end - first, v.shape[1])) for f, v in before.items()}
             self._report(roll(self.engine, control, record, self.twin.force(self.values, self.belief.space)), first)
-            yield Stretch(first, before, record)
+            yield Chunk(first, before, record)
             before = {f: v[:, -1] for f, v in record.items()}
             first = end
 

@@ -10,6 +10,8 @@ from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.twin import Box, Gaussian, Particles, Point, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
+pytestmark = pytest.mark.xdist_group("design")  # one worker makes the fixtures, once
+
 QUANTITIES = ("friction.*", "armature.*", "latency.action", "inertia.mass/*")
 
 
@@ -29,12 +31,12 @@ def test_simulated_robots_do_what_stand_ins_do():
     twin = Twin.load("arm")
     belief = known(twin)
     truth, motion = belief.sample(1, np.random.default_rng(2)), plan("chirp", twin, 3.0, np.random.default_rng(1))
-    course = Simulator(twin)(motion[None], twin.expand(truth, belief.space))
+    simulated = Simulator(twin)(motion[None], twin.expand(truth, belief.space))
     change = dict(zip(belief.space.names, truth[0].tolist(), strict=True))
     log = record(StandIn(Spec("arm", tolerance=0, timestep=twin.model.opt.timestep, change=change)), motion)
-    np.testing.assert_allclose(course.q[0], log["q"].values[:-1], atol=1e-9)
-    assert (course.peaks.speed[0] >= np.abs(log["dq"].values[:-1]).max(axis=0) - 1e-9).all()
-    assert (course.peaks.torque[0] >= np.abs(log["tau"].values[:-1]).max(axis=0) - 1e-9).all()
+    np.testing.assert_allclose(simulated.q[0], log["q"].values[:-1], atol=1e-9)
+    assert (simulated.peaks.speed[0] >= np.abs(log["dq"].values[:-1]).max(axis=0) - 1e-9).all()
+    assert (simulated.peaks.torque[0] >= np.abs(log["tau"].values[:-1]).max(axis=0) - 1e-9).all()
 
 
 def test_what_is_left_is_the_inverse_of_prior_and_gained_information():
@@ -121,7 +123,7 @@ def test_what_a_model_does_not_state_is_said_not_to_be_checked(tmp_path, servo):
 
 
 def test_an_interrupted_search_keeps_the_best_so_far():
-    def interrupt(done: float, left: float) -> None:
+    def interrupt(simulated: float, left: float) -> None:
         raise KeyboardInterrupt
 
     twin = Twin.load("bench")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.identify import fit
-from gapless.identify.per_joint.inverse_dynamics import course
+from gapless.identify.per_joint.inverse_dynamics import trajectory_of
 from gapless.identify.per_joint.kernel import gather, residuals
 from gapless.identify.per_joint.problem import alike, problem
 from gapless.logs import Log
@@ -15,7 +15,7 @@ from tests.identify.per_joint.drives import JOINTS, KD, KP, PERIOD, motion, reco
 
 def errors(robot: Twin, log: Log) -> np.ndarray:
     """Root mean square errors of the joints alone at the nominal parameters [deg]."""
-    c = course(robot, log)
+    c = trajectory_of(robot, log)
     out = []
     for j, joint in enumerate(JOINTS):
         p = problem(robot, joint, gather([c], j, 0.0, True, robot.model.opt.timestep))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapless.identify.least_squares import least_squares
-from gapless.identify.per_joint.inverse_dynamics import course
+from gapless.identify.per_joint.inverse_dynamics import trajectory_of
 from gapless.identify.per_joint.kernel import (
     PLACE,
     QUANTITIES,
@@ -43,7 +43,7 @@ def alone(robot: str, change: dict[str, float | str], motion: str = "rich") -> t
     log = record(stand_in, plan(motion, build(spec), 8.0, np.random.default_rng(0)), stand_in.signal)
     twin = Twin.load(robot, add=[Friction(full=True)])
     truth = stand_in.reveal()
-    c = course(twin, log)
+    c = trajectory_of(twin, log)
     qpos, _ = twin.home, twin.home_command
     errors = []
     for j, d in enumerate(twin.drives):
@@ -91,7 +91,7 @@ def logged(add: dict, change: dict[str, float | str], timestep: float | None, **
 def samples(log: Log, timestep: float | None = None) -> Data:
     """A log of `bench` for the simulation of its one joint, along the rigid twin."""
     twin = Twin.load("bench", add=[Friction(full=True)], timestep=timestep)
-    return gather([course(twin, log)], 0, 0.0, True, twin.model.opt.timestep)
+    return gather([trajectory_of(twin, log)], 0, 0.0, True, twin.model.opt.timestep)
 
 
 def vector(truth: dict[str, float], other: dict[str, float] | None = None, joint: str = "servo") -> np.ndarray:
@@ -139,7 +139,7 @@ def test_a_torque_drive_without_rotor_inertia_moves_its_link_as_in_the_twin(mech
         q.append(float(world.qpos[0, twin.drives[0].qpos]))
     told = np.append(torque, torque[-1])
     log = Log.from_arrays(twin.joints, np.arange(len(q)) * 0.01, {"q": np.array(q)[:, None], "tau_cmd": told[:, None]})
-    data = gather([course(rigid, log)], 0, 0.0, False, 0.0025)
+    data = gather([trajectory_of(rigid, log)], 0, 0.0, False, 0.0025)
     data = replace(data, starts=data.logs)  # from rest: the link's state at later windows was not measured
     truth = dict(zip(twin.space.names, twin.space.nominal, strict=True))
     vectors = [

@@ -7,7 +7,7 @@ import pytest
 
 from gapless.logs import Log
 from gapless.logs.inspection import inspect
-from gapless.logs.inspection.delay import delays, together
+from gapless.logs.inspection.delay_estimate import delays, together
 from gapless.twin import Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record
 

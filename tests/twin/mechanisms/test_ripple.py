@@ -38,7 +38,7 @@ def log() -> Log:
     sensors = {"noise_q": 0.0003, "noise_dq": 0.01}
     spec = Spec("bench", tolerance=0, change=TRUTH, add={"ripple": {"periods": {"servo": 20.0}}}, sensors=sensors)
     stand_in = StandIn(spec)
-    return record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
+    return record(stand_in, plan("rich", build(spec), 8.0, np.random.default_rng(0)), stand_in.signal)
 
 
 def test_it_is_named_as_a_cause_though_the_twin_lacks_it(log):

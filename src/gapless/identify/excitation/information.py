@@ -19,7 +19,7 @@ SATURATED = 1.5  # a drive at its limit would need more than it shows: about as 
 
 
 @dataclass(frozen=True)
-class Course:
+class Simulated:
     """What simulated robots did."""
 
     q: Array
@@ -39,7 +39,7 @@ class Simulator:
         # left out where simulations are subtracted: what differs from one to the next
         self._random = [i for i, n in enumerate(twin.space.names) if not quantities.of(n).repeatable]
 
-    def __call__(self, motions: Array, robots: Array) -> Course:
+    def __call__(self, motions: Array, robots: Array) -> Simulated:
         """Every motion (m, periods, joints) on every robot (k, all parameters): worlds in the order of motions, then robots."""
         twin, substeps = self.twin, self.twin.substeps
         m, periods, joints = motions.shape
@@ -60,13 +60,13 @@ class Simulator:
         offset = worlds.path["path.offset_q"][:, None]
         low, high = np.full((n, joints), np.inf), np.full((n, joints), -np.inf)
         speed, torque = np.zeros((n, joints)), np.zeros((n, joints))
-        for stretch in worlds.play(Stream(sent, command, which), periods * substeps, ("qpos", "qvel", "qfrc_actuator")):
-            q.take(stretch)
-            near = stretch.record["qpos"][:, :, places] + offset
+        for chunk in worlds.play(Stream(sent, command, which), periods * substeps, ("qpos", "qvel", "qfrc_actuator")):
+            q.take(chunk)
+            near = chunk.record["qpos"][:, :, places] + offset
             low, high = np.minimum(low, near.min(axis=1)), np.maximum(high, near.max(axis=1))
-            speed = np.maximum(speed, np.abs(stretch.record["qvel"][:, :, dofs]).max(axis=1))
-            torque = np.maximum(torque, np.abs(stretch.record["qfrc_actuator"][:, :, dofs]).max(axis=1))
-        return Course(q.values + offset, Limits(low, high, speed, torque), worlds.failed)
+            speed = np.maximum(speed, np.abs(chunk.record["qvel"][:, :, dofs]).max(axis=1))
+            torque = np.maximum(torque, np.abs(chunk.record["qfrc_actuator"][:, :, dofs]).max(axis=1))
+        return Simulated(q.values + offset, Limits(low, high, speed, torque), worlds.failed)
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,12 @@ def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Un
         raise BadInput("the belief leaves nothing uncertain, so no motion can tell more")
     size, axes = np.linalg.eigh(covariance)
     root = axes * np.sqrt(np.maximum(size, 0.0))
-    drawn = Gaussian(space, np.clip(centre, *_ends(space)), (covariance + covariance.T) / 2)
+    drawn = Gaussian(space, np.clip(centre, *space.bounds), (covariance + covariance.T) / 2)
     robots = within_tolerance(twin.space).sample(CHECKED, rng)
     values = drawn.sample(CHECKED, rng)
     for name, column in space.spread(values).items():
         robots[:, twin.space.names.index(name)] = column
     return Uncertain(space, drawn.centre, root, robots)
-
-
-def _ends(space: Space) -> tuple[Array, Array]:
-    return space.to_scaled(space.low), space.to_scaled(space.high)
 
 
 class Judge:
@@ -149,7 +145,7 @@ class Judge:
         self.columns = np.flatnonzero(np.array(shown) & (what.spread > 1e-9))
         self.steps = 0  # simulated so far
 
-    def run(self, motions: Array, robots: Array) -> Course:
+    def run(self, motions: Array, robots: Array) -> Simulated:
         """See `Simulator`."""
         self.steps += len(motions) * len(robots) * motions.shape[1] * self.twin.substeps
         return self._simulate(motions, robots)
@@ -170,28 +166,28 @@ class Judge:
             Shapes (m, parameters, parameters) and (m,).
         """
         space, m, k = self.what.space, len(motions), len(self.columns)
-        step = np.where(point + DIFFERENCE < _ends(space)[1], DIFFERENCE, -DIFFERENCE)[self.columns]
+        step = np.where(point + DIFFERENCE < space.bounds[1], DIFFERENCE, -DIFFERENCE)[self.columns]
         near = point + step[:, None] * np.eye(len(space))[self.columns]
         probes = self._robots(np.concatenate([near, point[None]]))
-        course = self.run(motions, np.concatenate([probes, self.what.robots[:robots]]))
-        q = course.q.reshape(m, -1, *course.q.shape[1:])
+        simulated = self.run(motions, np.concatenate([probes, self.what.robots[:robots]]))
+        q = simulated.q.reshape(m, -1, *simulated.q.shape[1:])
         jacobian = ((q[:, :k] - q[:, k : k + 1]) / step[:, None, None]).reshape(m, k, -1)
         share = min(1.0, self.twin.control_dt / CORRELATED)
         out = np.zeros((m, len(space), len(space)))
         out[:, self.columns[:, None], self.columns] = share / self.noise**2 * (jacobian @ jacobian.transpose(0, 2, 1))
-        fine = np.asarray(np.isfinite(out).all(axis=(1, 2)) & (self._excess(course).reshape(m, -1) <= 1.0).all(axis=1))
+        fine = np.asarray(np.isfinite(out).all(axis=(1, 2)) & (self._excess(simulated).reshape(m, -1) <= 1.0).all(axis=1))
         for i in np.flatnonzero(fine):
             fine[i] = not self.guard.touches(q[i, k:, ::4].reshape(-1, q.shape[-1]))
         return out, fine
 
-    def _excess(self, course: Course) -> Array:
+    def _excess(self, simulated: Simulated) -> Array:
         """By what factor each joint exceeds its tightest limit: 1 is just kept, infinite where physics broke. (n, joints)."""
-        bounds, peaks = self.limits, course.peaks
+        bounds, peaks = self.limits, simulated.peaks
         outside = np.maximum(peaks.high - bounds.high, bounds.low - peaks.low) / (bounds.high - bounds.low)
         beyond = np.where(outside > 0, 1.0 + outside, 0.0)
         effort = peaks.torque / bounds.torque * np.where(peaks.torque > 0.99 * self._strongest, SATURATED, 1.0)
         worst = np.maximum(np.maximum(peaks.speed / bounds.speed, effort), beyond)
-        return np.where(course.failed[:, None] | ~np.isfinite(worst), np.inf, worst)
+        return np.where(simulated.failed[:, None] | ~np.isfinite(worst), np.inf, worst)
 
     def fill(self, base: Array, swing: Array, size: Array, rounds: tuple[int, ...]) -> Array:
         """Size by joint (m, joints) with which base + size * swing (m, periods, joints) about reaches the limits.
@@ -208,8 +204,8 @@ class Judge:
         size = np.minimum(most, size)
         robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
         for k in rounds:
-            course = self.run(base + size[:, None] * swing, robots[:k])
-            worst = self._excess(course).reshape(len(base), k, -1).max(axis=1)
+            simulated = self.run(base + size[:, None] * swing, robots[:k])
+            worst = self._excess(simulated).reshape(len(base), k, -1).max(axis=1)
             size = np.minimum(size * np.clip(FILLED / np.maximum(worst, 1e-3), 0.4, 2.5), most)
         return size
 
@@ -226,11 +222,11 @@ class Judge:
         scale = np.ones((len(stretches), 1, len(self.home)))
         for _ in range(40):
             motions = self.home + scale * (stretches - self.home)
-            course = self.run(motions, self.what.robots)
-            worst = self._excess(course).reshape(len(stretches), CHECKED, -1).max(axis=1)
+            simulated = self.run(motions, self.what.robots)
+            worst = self._excess(simulated).reshape(len(stretches), CHECKED, -1).max(axis=1)
             over = (worst > 1.0).any(axis=1)
             if not over.any():
-                over = np.array([self.guard.touches(q) for q in course.q.reshape(len(stretches), -1, course.q.shape[-1])])
+                over = np.array([self.guard.touches(q) for q in simulated.q.reshape(len(stretches), -1, simulated.q.shape[-1])])
             if not over.any():
                 return motions
             scale *= np.clip(np.where(worst > 1.0, 0.99 / worst, 1.0), 0.5, 1.0)[:, None]

@@ -31,7 +31,7 @@ class Limits:
     """[N m], infinite where the model states none."""
 
     def broken(self, q: Array, dq: Array, tau: Array) -> list[str]:
-        """What a course (samples, joints) breaks, of "position", "speed" and "torque"."""
+        """What a motion (samples, joints) breaks, of "position", "speed" and "torque"."""
         out = ["position"] if (q < self.low).any() or (q > self.high).any() else []
         out += ["speed"] if (np.abs(dq) > self.speed).any() else []
         return out + (["torque"] if (np.abs(tau) > self.torque).any() else [])
@@ -105,7 +105,7 @@ class Guard:
         return np.asarray(self._data.contact.geom).reshape(-1, 2)
 
     def touches(self, q: Array) -> bool:
-        """Whether a course of the driven joints (samples, joints) has links too near."""
+        """Whether a motion of the driven joints (samples, joints) has links too near."""
         for row in q:
             self._data.qpos[self._places] = row
             near = self._near()

@@ -102,7 +102,7 @@ def together(
     rungs: list[Rung] = []
     steps = _plan(state, before, top, left_out, full, evolve, table is not None)
     affordable = _affordable(state, full, CHEAP_STEPS)  # a structure that the model lacks is tried where that takes little time
-    steps += [step for step in _mechanisms(state.twin, traced) if step.mechanism is None or affordable]
+    steps += [step for step in _mechanisms(state.twin, traced, full.split) if step.mechanism is None or affordable]
     for step in steps:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
         trial = _touching(state, table, full) if step is TABLE and table is not None else _extended(state, step, full)
@@ -137,9 +137,9 @@ def _plan(
     return plan + [EVOLVED] * evolve + [TABLE] * table
 
 
-def _mechanisms(twin: Twin, traced: Sequence[Trace]) -> list[Step]:
+def _mechanisms(twin: Twin, traced: Sequence[Trace], split: Split) -> list[Step]:
     """Rungs that joints alone cannot climb, of mechanisms that the twin has, or lacks while its errors speak for them."""
-    seen = zip(*((t.measured, t.dq, t.error("heldout")) for t in traced), strict=True)
+    seen = zip(*((t.measured, t.dq, t.error("heldout"), split.first[t.block]) for t in traced), strict=True)
     lacking = twin.suspects(Motion(*map(np.concatenate, seen))) if twin.all_servos else []
     out = []
     for rung, names in quantities.rungs().items():

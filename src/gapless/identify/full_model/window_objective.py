@@ -63,7 +63,7 @@ class Objective:
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         far = np.full(sum(self._extra), 5.0)
-        low, high = self.space.to_scaled(self.space.low), self.space.to_scaled(self.space.high)
+        low, high = self.space.bounds
         return np.concatenate([low, -far]), np.concatenate([high, far])
 
     def values(self, x: Array) -> Array:

@@ -25,7 +25,7 @@ ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
 
 
 @dataclass(frozen=True)
-class Course:
+class Trajectory:
     """A stretch of a log on an even grid, as each joint felt it."""
 
     log: int
@@ -53,30 +53,30 @@ class Course:
     valid: Bools
     """Samples to compare with: measured, not too far from a real sample."""
 
-    def within(self, stretch: Stretch) -> Course | None:
+    def within(self, stretch: Stretch) -> Trajectory | None:
         """The part of it that lies in a stretch; None where there is none."""
         rows = (self.block >= stretch.first) & (self.block < stretch.end)
         arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name not in ("log", "period", "sent")}
         return replace(self, sent=self.sent.at(self.sent.time[rows]), **arrays) if rows.any() else None
 
 
-def course(twin: Twin, log: Log) -> Course:
+def trajectory_of(twin: Twin, log: Log) -> Trajectory:
     """A whole log as the joints of a twin felt it."""
     split = split_logs([log], twin.joints)
-    return courses(twin, [log], split, split.logs)[0]
+    return trajectories_of(twin, [log], split, split.logs)[0]
 
 
-def courses(twin: Twin, logs: Sequence[Log], split: Split, stretches: Sequence[Stretch]) -> list[Course]:
+def trajectories_of(twin: Twin, logs: Sequence[Log], split: Split, stretches: Sequence[Stretch]) -> list[Trajectory]:
     """Stretches of logs as the joints of a twin felt them."""
     out = []
     for i in sorted({s.log for s in stretches}):
         blocks = split.blocks([s for s in stretches if s.log == i])
-        whole = _course(twin, logs[i], i, split, blocks)
+        whole = _trajectory(twin, logs[i], i, split, blocks)
         out += [part for s in stretches if s.log == i and (part := whole.within(s)) is not None]
     return out
 
 
-def _course(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) -> Course:
+def _trajectory(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) -> Trajectory:
     """The part of a log that is in some blocks."""
     from scipy.signal import savgol_filter
 
@@ -99,7 +99,7 @@ def _course(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) -> C
     dq, ddq = (savgol_filter(q, length, ORDER, deriv=k, delta=1 / rate, axis=0) for k in (1, 2))
     block = split.numbers(number, grid - clock[0])
     rows = np.flatnonzero(blocks[block])
-    return Course(
+    return Trajectory(
         log=number,
         period=1 / rate,
         since=grid[rows] - clock[0],
@@ -114,7 +114,7 @@ def _course(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) -> C
 
 
 def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> dict[str, Array]:
-    """Inertia, load, gravity and gravity's slope of every joint; see `Course`. Shape of each: (samples, joints)."""
+    """Inertia, load, gravity and gravity's slope of every joint; see `Trajectory`. Shape of each: (samples, joints)."""
     model = copy.copy(twin.model)
     for field in (model.dof_damping, model.dof_frictionloss, model.jnt_stiffness):
         field[:] = 0

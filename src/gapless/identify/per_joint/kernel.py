@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.delay import mean_in_force, newest_by
-from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.delay import in_steps, mean_in_force, newest_by
+from gapless.identify.per_joint.inverse_dynamics import Trajectory
 from gapless.measure import FREE_WINDOW
 from gapless.twin import FRICTION_SOLREF as SOLREF, LEAST_PLAY as LEAST, dry_friction
 
@@ -62,7 +62,7 @@ GAP = 0.25  # s: after a longer time without measurement the simulation starts a
 
 
 Series = namedtuple("Series", "q dq target velocity torque kp kd inertia load gravity slope")
-"""What one joint felt and was told at each sample; see `Course` and `DriveCommands`. Shape of each: (samples,)."""
+"""What one joint felt and was told at each sample; see `Trajectory` and `DriveCommands`. Shape of each: (samples,)."""
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,21 @@ class Data:
     servo: bool
 
 
-def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, timestep: float, blocks: int = 0) -> Data:
+def gather(trajectories: Sequence[Trajectory], joint: int, home: float, servo: bool, timestep: float, blocks: int = 0) -> Data:
     """One joint's samples in several stretches of logs, which have so many blocks in all; as many as there are unless given."""
 
     def column(name: str) -> Array:
-        parts = [getattr(c if hasattr(c, name) else c.sent, name) for c in courses]
+        parts = [getattr(c if hasattr(c, name) else c.sent, name) for c in trajectories]
         return np.ascontiguousarray(np.concatenate([part[:, joint] for part in parts]))
 
-    logs = np.cumsum([0] + [len(c.q) for c in courses]).astype(np.int64)
-    valid, block = (np.concatenate([getattr(c, name) for c in courses]) for name in ("valid", "block"))
+    logs = np.cumsum([0] + [len(c.q) for c in trajectories]).astype(np.int64)
+    valid, block = (np.concatenate([getattr(c, name) for c in trajectories]) for name in ("valid", "block"))
     lost = np.flatnonzero(~valid)
     holes = np.split(lost, np.flatnonzero(np.diff(lost) > 1) + 1) if len(lost) else []
-    longest = GAP / float(np.median([c.period for c in courses]))
+    longest = GAP / float(np.median([c.period for c in trajectories]))
     starts = [logs, np.array([h[-1] + 1 for h in holes if len(h) > longest and h[-1] + 1 < len(valid)], dtype=np.int64)]
     if not servo:
-        every = [max(2, round(FREE_WINDOW / c.period)) for c in courses]
+        every = [max(2, round(FREE_WINDOW / c.period)) for c in trajectories]
         starts += [np.arange(a, b - 1, step) for step, (a, b) in zip(every, pairwise(logs), strict=True)]
     return Data(
         logs=logs,
@@ -110,7 +110,7 @@ def gather(courses: Sequence[Course], joint: int, home: float, servo: bool, time
         valid=valid,
         block=block,
         blocks=blocks or int(block.max()) + 1,
-        period=np.array([c.period for c in courses]),
+        period=np.array([c.period for c in trajectories]),
         timestep=timestep,
         home=home,
         servo=servo,
@@ -160,7 +160,7 @@ def _run(p, s, sent, first, last, substeps, dt, fed, home, servo, out):  # type:
         most, brake = p.voltage * p.kt / p.resistance, p.kt * p.kt / p.resistance
         kp, kd = kp * most, kd * most
     line = limit / p.no_load_speed if p.no_load_speed > 0.0 else 0.0
-    late = p.delay / dt
+    late = in_steps(p.delay, dt)
     parted = play > 0.0 or stiffness > 0.0
     half = max(0.5 * play, LEAST) if play > 0.0 else 0.0
     rotor = armature if armature > 0.0 else ROTOR

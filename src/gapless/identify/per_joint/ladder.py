@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.identify.per_joint.inverse_dynamics import Course
+from gapless.identify.per_joint.inverse_dynamics import Trajectory
 from gapless.identify.per_joint.kernel import PLACE, QUANTITIES, without
 from gapless.identify.per_joint.problem import Problem, Team, errors_at, solve, starts
 from gapless.measure import Split, outlying
@@ -255,11 +255,11 @@ def least_gain(names: Sequence[str]) -> float:
     return STRUCTURE if any(quantities.of(q).structure for q in names) else LEAST
 
 
-def structures(twin: Twin, courses: Sequence[Course]) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
+def structures(twin: Twin, trajectories: Sequence[Trajectory]) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
     """Mechanisms that a twin of servos may turn out to need and that joints alone can show, with the parameters they add."""
     if not all(is_position_servo(twin.model, d.actuator) and not is_dc_motor(twin.model, d.actuator) for d in twin.drives):
         return []
-    motion = Motion(np.concatenate([c.q for c in courses]), np.concatenate([c.dq for c in courses]))
+    motion = Motion(np.concatenate([c.q for c in trajectories]), np.concatenate([c.dq for c in trajectories]))
     return [(m, added) for m, added in twin.suspects(motion) if {p.quantity for p in added} <= set(QUANTITIES)]
 
 

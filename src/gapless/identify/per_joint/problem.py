@@ -142,7 +142,7 @@ def solve(
     """The best fit over several starts (scaled vectors over the problems' space), to the samples of the blocks in `keep`."""
     one = team[0]
     free = one.free(quantities)
-    low, high = one.space.to_scaled(one.space.low)[free], one.space.to_scaled(one.space.high)[free]
+    low, high = (end[free] for end in one.space.bounds)
     sizes = [_usual(p, keep, [p.vectors(start[free][None], free) for start in starts]) for p in team]
     weights = [keep[p.data.block] / size for p, size in zip(team, sizes, strict=True)]
 

@@ -8,9 +8,11 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import Episode, Ints, following, joint_terms
+from gapless.learn.task import Episode, Ints, joint_terms
+from gapless.learn.tasks.velocity import following
 from gapless.policy import Term
 from gapless.robots import differential_drive, find_legs
+from gapless.rotations import tipped
 from gapless.twin import Twin
 
 NEAR = 0.15
@@ -57,7 +59,7 @@ class DriveTask:
         }
 
     def done(self, scene: Scene) -> Bools:
-        return scene.up[:, 2] < 0.5
+        return tipped(scene.up)
 
     def success(self, scene: Scene) -> Bools:
         """Within 15 % of the largest speed and turn rate."""

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn.scene import Scene
-from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, following, joint_terms, velocity_errors
+from gapless.learn.task import ODOMETRY, Episode, Ints, fallen, joint_terms
 from gapless.policy import Reference, Term
 from gapless.robots import Legs, legs_of, solve_foot_heights
 from gapless.twin import Twin
@@ -101,6 +101,19 @@ class VelocityTask:
 
     def done(self, scene: Scene) -> Bools:
         return fallen(scene)
+
+
+def velocity_errors(scene: Scene) -> tuple[Array, Array]:
+    """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s], under commands (vx, vy, yaw rate)."""
+    return np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T), np.abs(scene.yaw_rate - scene.command[:, 2])
+
+
+def following(error: Array, width: float, weight: float = 2.0) -> Array:
+    """Reward for following a command: a bell around no error, and a slope that leads there from afar.
+
+    width: of the bell, squared, in the unit of the error, squared.
+    """
+    return np.asarray(weight * np.exp(-(error**2) / width) - 0.5 * weight * np.abs(error))
 
 
 def velocity_of(twin: Twin, history: int = 1, residual: bool = False) -> VelocityTask:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from gapless.logs.inspection.channel import channel_findings
 from gapless.logs.inspection.clock import clock_findings
-from gapless.logs.inspection.delay import Delay, delays, together
+from gapless.logs.inspection.delay_estimate import Delay, delays, together
 from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding, Ranges
 from gapless.logs.inspection.imu import imu_findings
 from gapless.logs.inspection.joints import joint_findings

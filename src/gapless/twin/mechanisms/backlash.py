@@ -37,10 +37,12 @@ class Backlash(Mechanism):
     def suspected(cls, model: mujoco.MjModel, motion: Motion) -> "Backlash":
         return cls()
 
+    rival = suspected
+
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         part_joints(
             spec,
-            self.joints,
+            [d.name for d in driven(spec.copy().compile(), self.joints)],
             PLAY,
             limited=mujoco.mjtLimited.mjLIMITED_TRUE,
             range=_range(self.width),

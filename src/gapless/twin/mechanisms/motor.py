@@ -15,6 +15,7 @@ from gapless.twin.space import Parameter
 # Places in the parameter arrays of MuJoCo's `dcmotor` actuator.
 R, K, VMAX = 0, 1, 7  # gainprm: winding resistance, motor constant, supply voltage
 THERMAL_RESISTANCE = 2  # dynprm: K/W from winding to ambient
+FLAT = 20.0  # times the fastest motion: a no-load speed so high that a tenth of it takes off hardly any torque
 SUPPLY = 24.0  # V: stands for any supply where only the torque-speed line is known
 LINE = "+ torque-speed line"
 SUPPLIED = "the supply voltage or the temperature of the motors changed"
@@ -38,6 +39,7 @@ LIMIT = Quantity(
 NO_LOAD_SPEED = Quantity(
     "motor.no_load_speed",
     "rad/s",
+    far=(-7.0, -9.0),
     remedy="set the no-load speed to {value}: check the supply voltage",
     rungs=(LINE,),
     structure=True,
@@ -101,6 +103,11 @@ class Motor(Mechanism):
         """A torque-speed line that the fastest motion reaches half-way."""
         return cls(no_load_speed=2 * float(np.abs(motion.dq).max()))
 
+    @classmethod
+    def rival(cls, model: mujoco.MjModel, motion: Motion) -> "Motor":
+        """A line so steep that no motion feels it."""
+        return cls(no_load_speed=FLAT * float(np.abs(motion.dq).max()))
+
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         if self.no_load_speed is None and self.dc is None:
             return
@@ -122,7 +129,7 @@ class Motor(Mechanism):
         if self.dc:
             parameters += self._dc_parameters(self.dc, motors)
         elif self.no_load_speed:
-            parameters += [NO_LOAD_SPEED.factor(d.name, self.no_load_speed, 1.3, 0.05) for d in motors]
+            parameters += [NO_LOAD_SPEED.factor(d.name, self.no_load_speed, 1.3, 0.05, 30.0) for d in motors]
         nominal = np.array([_limit(model, motors[i]) for i in limited])
         places = [
             ("actuator_forcerange", model.actuator_forcelimited, [motors[i].actuator for i in limited]),

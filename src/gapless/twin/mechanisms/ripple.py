@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.robots import drives, torque_limit
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, Quantity, StepState, Values
@@ -43,20 +43,22 @@ class Ripple(Mechanism):
     """
 
     quantities = (SINE, COSINE, PERIODS)
-    rival_step = 1.0
     periods: Mapping[str, float]
     """Joint to periods per turn of the joint: a motor's cogging steps per turn times the gear ratio."""
 
     @classmethod
     def suspected(cls, model: mujoco.MjModel, motion: Motion) -> "Ripple | None":
         """Joints whose error repeats over the angle, found in one half of the motion and confirmed in the other."""
-        if motion.error is None:
+        if motion.error is None or motion.first is None:
             return None
         every = max(1, len(motion.q) // SAMPLES)
-        columns = (motion.q[::every].T, motion.dq[::every].T, motion.error[::every].T)
-        periods_of = {d.name: _periods(*joint) for d, *joint in zip(drives(model), *columns, strict=True)}
+        columns, first = (motion.q[::every].T, motion.dq[::every].T, motion.error[::every].T), motion.first[::every]
+        joints = zip(drives(model), *columns, strict=True)
+        periods_of = {d.name: _periods(q, dq, error, first) for d, q, dq, error in joints}
         periods = {name: n for name, n in periods_of.items() if n}
         return cls(periods) if periods else None
+
+    rival = suspected
 
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         for joint, n in self.periods.items():
@@ -91,15 +93,14 @@ class Ripple(Mechanism):
         return Bound(parameters, apply, force)
 
 
-def _periods(q: Array, dq: Array, error: Array) -> float:
-    """Periods per turn of the ripple in an error (samples,); 0 where there is none."""
+def _periods(q: Array, dq: Array, error: Array, half: Bools) -> float:
+    """Periods per turn of the ripple in an error (samples,), found in a half of it and confirmed in the rest; 0: none."""
     known = np.isfinite(q) & np.isfinite(dq) & np.isfinite(error)
-    q, dq, error = q[known], dq[known], error[known]
-    if len(q) < 100 or np.ptp(q) < 2 * np.pi * FEWEST / MOST:
+    q, dq, error, half = q[known], dq[known], error[known], half[known]
+    if min(half.sum(), (~half).sum()) < 50 or np.ptp(q) < 2 * np.pi * FEWEST / MOST:
         return 0.0
     way = np.tanh(dq / (0.1 * np.abs(dq).max() + 1e-9))
     plain = np.column_stack([np.ones_like(q), q, q**2, dq, way])  # what gains, friction and delay make of an error
-    half = np.arange(len(q)) * 16 // len(q) % 2 == 0
     basis = np.linalg.qr(plain[half])[0]
     left = error[half] - basis @ (basis.T @ error[half])
 

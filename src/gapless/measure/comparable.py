@@ -9,21 +9,27 @@ from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.measure.signals import difference
 from gapless.measure.split import SHORTEST
+from gapless.rotations import tipped, up_of
 from gapless.twin import Twin
 
 TURNS = 0.1  # rad: a base whose orientation changes by more is not held
+TIPPING = 1.0  # s that a fall takes
 STILL = 1e-3  # rad: less is noise
 COMMANDS = ("q_cmd", "dq_cmd", "tau_cmd")
 
 
-def admit(twin: Twin, logs: Sequence[Log]) -> None:
+def must_compare(twin: Twin, logs: Sequence[Log]) -> None:
     """Raise unless all logs are of one robot, and of this twin's."""
     one_robot(logs)
     for log in logs:
-        admit_log(twin, log)
+        commands_for(twin, log)
+        if (fell := fall(twin, log)) is not None:
+            end = fell - log.start
+            use = f"measure what came before it, {log.name}@0:{end - TIPPING:.1f}" if end > 2 * TIPPING else "record it again"
+            raise BadInput(f"{log.name}: the robot fell over {end:.1f} s after the start, and no replay follows a fall: {use}")
 
 
-def admit_log(twin: Twin, log: Log) -> dict[str, list[str]]:
+def commands_for(twin: Twin, log: Log) -> dict[str, list[str]]:
     """The signals that command a twin's drives, and the joints of each; BadInput where the log lacks what a replay needs."""
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so no log can be compared with it: state gains (--kp, --kd) for its joints")
@@ -58,6 +64,16 @@ def admit_log(twin: Twin, log: Log) -> dict[str, list[str]]:
                 "rename joints with a mapping, or take drives that were not recorded out of the model"
             )
     return commands
+
+
+def fall(twin: Twin, log: Log) -> float | None:
+    """When a robot on its feet had tipped over by more than 60 deg [s]; None where it did not."""
+    if not twin.floating or "quat" not in log:
+        return None
+    known = np.isfinite(log["quat"].values).all(axis=1)
+    up = up_of(log["quat"].values[known])
+    over = np.flatnonzero(tipped(up, up[:1]))
+    return float(log["quat"].time[known][over[0]]) if len(over) else None
 
 
 def one_robot(logs: Sequence[Log]) -> None:

@@ -115,7 +115,7 @@ class _Record:
     loads: np.ndarray
     """What pushes the joint, each near 1. Shape: (steps, loads)."""
     targets: np.ndarray
-    """Commands to other joints, from LONGEST before the first step on. Shape: (steps before and in the record, joints)."""
+    """Commands to other joints, sent with its own. Shape: (joints, commands)."""
     turns: np.ndarray
     """Angles of these joints, which pull on them as commands do, and change the inertia. Shape: (steps, joints)."""
     scale: float
@@ -123,10 +123,12 @@ class _Record:
     def misfit(self, x: np.ndarray) -> np.ndarray:
         """What the drive foretells for each sample, less what was measured, as a share of the motion."""
         row, pairs = len(LOW) + self.loads.shape[1], self.turns.shape[1]
-        heard = _heard(self.edges[0] - x[-1], len(self.loads), self.sent, self.u)
+        heard = np.empty((1 + pairs, len(self.loads)))
+        for mean, command in zip(heard, [self.u, *self.targets], strict=True):
+            received(self.sent, command, self.edges[0] - x[-1], STEP, mean)
         weights = (x[len(LOW) : row], x[row : row + pairs], x[row + pairs : -1])
-        push, ease = _acting(self.loads, self.targets, self.turns, *weights, (LONGEST - x[-1]) / STEP)
-        predicted = _drive(heard, push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
+        push, ease = _acting(self.loads, heard[1:], self.turns, *weights)
+        predicted = _drive(heard[0], push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
         return np.nan_to_num((predicted - self.q) / self.scale, nan=1e3, posinf=1e3, neginf=-1e3)
 
 
@@ -135,7 +137,7 @@ def _record(time: np.ndarray, q: np.ndarray, sent: np.ndarray, u: np.ndarray) ->
     edges = time[0] + STEP * (np.arange(steps + 1) - 0.5)
     angle = np.interp(edges[:-1] + STEP / 2, time, q)
     loads = np.column_stack([np.sin(angle), np.cos(angle)])
-    return _Record(time, q, sent, u, edges, loads, np.empty((1, 0)), np.empty((steps, 0)), float(np.std(q)) or 1.0)
+    return _Record(time, q, sent, u, edges, loads, np.empty((0, len(sent))), np.empty((steps, 0)), float(np.std(q)) or 1.0)
 
 
 def _delay(record: _Record, others: np.ndarray, targets: np.ndarray) -> Delay:
@@ -212,25 +214,20 @@ def _with_others(
     if not moves.any():
         return record, x
     centre, size = others.mean(axis=0), others.std(axis=0)
-    steps = len(record.edges) - 1
     speeds, turns = _motion(time, (others - centre) / size, record.edges)
-    before = record.edges[0] - LONGEST
-    commands = [
-        _heard(before, steps + round((LONGEST + 0.06) / STEP), record.sent, (u - c) / s)
-        for u, c, s in zip(targets.T, centre, size, strict=True)
-    ]
+    commands = np.ascontiguousarray(((targets - centre) / size).T)
     rest = record.misfit(x)
     usual = np.clip(rest, *np.array([-4.0, 4.0]) * np.median(np.abs(rest)))
     gain = []
     for j in range(len(size)):
-        wider = replace(record, targets=commands[j][:, None], turns=turns[:, [j]])
+        wider = replace(record, targets=commands[[j]], turns=turns[:, [j]])
         effect = wider.misfit(np.concatenate([x[:-1], [0.01 * np.exp(x[0]), 0.0], x[-1:]])) - rest
         gain.append(float(usual @ effect) ** 2 / max(float(effect @ effect), 1e-12))
     most = np.sort(np.argsort(gain)[::-1][:COUPLED])
     wider = replace(
         record,
         loads=np.column_stack([record.loads, speeds[:, most]]),
-        targets=np.column_stack([commands[j] for j in most]),
+        targets=commands[most],
         turns=turns[:, most],
     )
     return wider, np.concatenate([x[:-1], np.zeros(3 * len(most)), x[-1:]])
@@ -260,26 +257,16 @@ def _busiest(time: np.ndarray, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (time >= start) & (time < start + MOST_SECONDS)
 
 
-def _heard(start: float, steps: int, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The mean of a held command over each step; exact, so that it is smooth in the start. Shape: (steps,)."""
-    mean = np.empty(steps)
-    received(sent, u, start, STEP, mean)
-    return mean
-
-
 @numba.njit(cache=True)
-def _acting(loads, targets, turns, weights, pulls, shares, late):  # type: ignore[no-untyped-def]
+def _acting(loads, heard, turns, weights, pulls, shares):  # type: ignore[no-untyped-def]
     """What pushes in each step, and the inverse of inertia. Shapes: (steps,). Its own loop, since BLAS threads wait here."""
     push, ease = np.zeros(len(loads)), np.empty(len(loads))
-    whole = int(np.floor(late))
-    part = late - whole
     for i in range(len(loads)):
         inertia = 1.0
         for j in range(len(weights)):
             push[i] += loads[i, j] * weights[j]
         for j in range(len(pulls)):
-            row = min(i + whole, len(targets) - 2)
-            push[i] += pulls[j] * (targets[row, j] + part * (targets[row + 1, j] - targets[row, j]) - turns[i, j])
+            push[i] += pulls[j] * (heard[j, i] - turns[i, j])
             inertia += turns[i, j] * shares[j]
         ease[i] = 1.0 / max(inertia, 0.2)
     return push, ease

@@ -14,7 +14,7 @@ LEAST = 1.2  # times the error of the coldest third that the hottest third has a
 
 
 @dataclass(frozen=True)
-class Growth:
+class Warming:
     """The error of the coldest and of the hottest third of the stretches."""
 
     cold: float
@@ -27,7 +27,7 @@ class Growth:
     """How probable so close a relation is by chance."""
 
 
-def growth(error: Array, temperature: Array, speed: Array, stretch: Ints, tests: int = 1) -> Growth | None:
+def warming(error: Array, temperature: Array, speed: Array, stretch: Ints, tests: int = 1) -> Warming | None:
     """How the error of a joint grows with its temperature beyond what speed explains; None if that may be chance.
 
     The partial rank correlation of stretches, with as many degrees of freedom as they are independent (Bartlett 1935).
@@ -60,7 +60,7 @@ def growth(error: Array, temperature: Array, speed: Array, stretch: Ints, tests:
     errors = [math.sqrt(square[part].mean()) for part in (cold, hot)]
     if p > CHANCE / tests or errors[1] < LEAST * errors[0]:
         return None
-    return Growth(float(warm[cold].mean()), float(warm[hot].mean()), errors[0], errors[1], p)
+    return Warming(float(warm[cold].mean()), float(warm[hot].mean()), errors[0], errors[1], p)
 
 
 def _independent(e: Array, w: Array, r: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gapless.logs import Log, read
-from gapless.logs.inspection.delay import Delay, delays, together
+from gapless.logs.inspection.delay_estimate import Delay, delays, together
 
 SERVO = """
 <mujoco>

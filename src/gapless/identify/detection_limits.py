@@ -15,7 +15,7 @@ FARTHEST = 6.0  # scaled units: a mismatch that only shows beyond is not shown a
 
 
 @dataclass(frozen=True)
-class Limit:
+class DetectionLimit:
     """The smallest mismatch of a cause, on all joints or links that have it, that the logs would have revealed."""
 
     cause: str
@@ -34,7 +34,7 @@ class Limit:
         return f"a factor of {self.smallest:.2f}" if self.unit == "times" else f"{self.smallest:.2g} {self.unit}".strip()
 
 
-def limit(parameter: Parameter, scaled: float) -> Limit:
+def detection_limit(parameter: Parameter, scaled: float) -> DetectionLimit:
     """A mismatch of so many scaled units in words."""
     quantity = quantities.of(parameter.name)
     richer = (
@@ -42,13 +42,13 @@ def limit(parameter: Parameter, scaled: float) -> Limit:
     )
     cause, shown_by = quantities.cause(parameter.name) or quantity.name, quantity.shows or richer
     if not scaled < FARTHEST:
-        return Limit(cause, None, parameter.unit, shown_by)
+        return DetectionLimit(cause, None, parameter.unit, shown_by)
     if parameter.log:
-        return Limit(cause, math.exp(scaled * parameter.scale), "times", shown_by)
-    return Limit(cause, scaled * parameter.scale, parameter.unit, shown_by)
+        return DetectionLimit(cause, math.exp(scaled * parameter.scale), "times", shown_by)
+    return DetectionLimit(cause, scaled * parameter.scale, parameter.unit, shown_by)
 
 
-def limits(every: Sensitivity, fitted: Collection[str]) -> list[Limit]:
+def detection_limits(every: Sensitivity, fitted: Collection[str]) -> list[DetectionLimit]:
     """Of every cause that was not fitted, while all fitted numbers may move and all others within their tolerances.
 
     fitted: names of the parameters that were.
@@ -68,11 +68,11 @@ def limits(every: Sensitivity, fitted: Collection[str]) -> list[Limit]:
         across = information[np.ix_(rest, main)].sum(axis=1)
         explained = across @ np.linalg.solve(information[np.ix_(rest, rest)] + np.diag(1 / room[rest]), across)
         seen = float(information[np.ix_(main, main)].sum() - explained)
-        out.append(limit(parameters[main[0]], CERTAIN / math.sqrt(seen) if seen > 0 else math.inf))
+        out.append(detection_limit(parameters[main[0]], CERTAIN / math.sqrt(seen) if seen > 0 else math.inf))
     return out
 
 
-def hidden(found: Sequence[Limit]) -> str:
+def hidden(found: Sequence[DetectionLimit]) -> str:
     """What logs would not show at any size, in a sentence."""
     names = [each.cause for each in found if each.smallest is None]
     if not names:
@@ -80,7 +80,7 @@ def hidden(found: Sequence[Limit]) -> str:
     return f"These logs would not show {few(names)} at any size; the report says how small they show the others."
 
 
-def hidden_section(found: Sequence[Limit]) -> Section | None:
+def hidden_section(found: Sequence[DetectionLimit]) -> Section | None:
     """The same as a table of all causes, what is hidden best first."""
     order = sorted(found, key=lambda each: each.smallest is not None)
     rows = [[each.cause, each.size, each.shown_by] for each in order]

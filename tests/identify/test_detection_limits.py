@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.identify.limits import CERTAIN, Limit, hidden, hidden_section, limits
+from gapless.identify.detection_limits import CERTAIN, DetectionLimit, detection_limits, hidden, hidden_section
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Twin
 
@@ -14,11 +14,11 @@ KP, VISCOUS, COULOMB, CONTACT = (
 )
 
 
-def of(slopes: np.ndarray) -> dict[str, Limit]:
+def of(slopes: np.ndarray) -> dict[str, DetectionLimit]:
     n = len(slopes)
     none = np.zeros(n)
     every = Sensitivity(SPACE, none, none, np.zeros(n, dtype=int), none > 0, slopes, np.empty((n, 0)), np.zeros(1), True, None)
-    return {each.cause: each for each in limits(every, {"gains.kp/servo"})}
+    return {each.cause: each for each in detection_limits(every, {"gains.kp/servo"})}
 
 
 def test_a_limit_is_three_standard_deviations_of_what_the_fit_could_not_absorb():
