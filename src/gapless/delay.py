@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Ints
+from gapless.compiled import compiled
 
 # numba keeps what it compiled of a function until the file of that very function changes: after a change here, delete the
 # __pycache__ of those that call it (identify/per_joint, logs/inspection)
@@ -34,7 +35,7 @@ def rows_in_force(sent: Array, times: ArrayLike) -> Ints:
     return np.maximum(np.searchsorted(sent, times, side="right") - 1, 0)
 
 
-@numba.njit(cache=True)
+@compiled
 def newest_by(sent: Array, time: float, newest: int) -> int:
     """The newest message sent by a time, looked for from an older one on."""
     while newest + 1 < len(sent) and sent[newest + 1] <= time:
@@ -42,7 +43,7 @@ def newest_by(sent: Array, time: float, newest: int) -> int:
     return newest
 
 
-@numba.njit(cache=True)
+@compiled
 def mean_in_force(sent: Array, values: Array, newest: int, start: float, step: float) -> float:
     """The mean over a step of messages that each act from when they are sent until the next is.
 
@@ -64,7 +65,7 @@ def mean_in_force(sent: Array, values: Array, newest: int, start: float, step: f
     return (total + (end - start) * values[newest]) / step
 
 
-@numba.njit(cache=True)
+@compiled
 def received(sent: Array, values: Array, start: float, step: float, out: Array) -> None:
     """The mean in force over each of some steps, written to `out` (steps,); see `mean_in_force`."""
     newest = max(int(np.searchsorted(sent, start, side="right")) - 1, 0)
@@ -73,7 +74,7 @@ def received(sent: Array, values: Array, start: float, step: float, out: Array) 
         out[i] = mean_in_force(sent, values, newest, start + i * step, step)
 
 
-@numba.njit(cache=True)
+@compiled
 def received_from_log(sent: Array, values: Array, window: Ints, late: Array, first: int, out: Array) -> None:
     """What each actuator receives from a recorded stream of commands.
 
@@ -90,7 +91,7 @@ def received_from_log(sent: Array, values: Array, window: Ints, late: Array, fir
             received(sent[window[i]], values[:, c], first - late[i, c], 1.0, out[i, :, c])
 
 
-@numba.njit(cache=True)
+@compiled
 def received_live(acts: Array, values: Array, command: Array, late: Array, out: Array) -> None:
     """Send a command now; what each actuator receives during the control period that begins now.
 
@@ -115,7 +116,7 @@ def received_live(acts: Array, values: Array, command: Array, late: Array, out: 
             received(when, value, 0.0, 1.0, out[i, :, c])
 
 
-@numba.njit(cache=True)
+@compiled
 def state_ago(ring: Array, newest: int, columns: Ints, age: Array, out: Array) -> None:
     """Recorded fields as they were some time ago, interpolated between steps.
 
@@ -141,7 +142,7 @@ def state_ago(ring: Array, newest: int, columns: Ints, age: Array, out: Array) -
             out[i, j] = a
 
 
-@numba.njit(cache=True)
+@compiled
 def states_at(
     before: Array, record: Array, columns: Ints, times: Array, window: Ints, age: Array, first: int, done: Ints, out: Array
 ) -> None:

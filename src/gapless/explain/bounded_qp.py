@@ -1,9 +1,9 @@
 """Least squares in a box: the step of a fit whose numbers may not leave their bounds."""
 
-import numba
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.compiled import compiled
 
 SWEEPS = 400
 ENOUGH = 1e-6  # of the largest step: smaller ones end the search
@@ -15,7 +15,7 @@ def boxed(hessian: Array, gradient: Array, low: Array, high: Array) -> Array:
     return np.asarray(_descend(hessian + ridge * np.eye(len(hessian)), gradient, low, high, SWEEPS, ENOUGH))
 
 
-@numba.njit(cache=True)
+@compiled
 def _descend(hessian, gradient, low, high, sweeps, enough):  # type: ignore[no-untyped-def]
     n = len(gradient)
     d = np.zeros(n)

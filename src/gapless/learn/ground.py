@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools
+from gapless.compiled import compiled
 from gapless.errors import BadInput, must_exist
 from gapless.twin import Bound, Mechanism, Twin
 
@@ -186,7 +186,7 @@ def _noise(side: int, cell: float, rng: np.random.Generator) -> Array:
     return np.clip(2 * rough, -1, 1)  # smoothing leaves 0.22 of a standard deviation: one place in fifty is clipped
 
 
-@numba.njit(cache=True)
+@compiled
 def _height(x, y, heights, x0, y0, cell):  # type: ignore[no-untyped-def]
     """On the triangles of each cell, which MuJoCo divides from its corner of least x and y to the opposite one."""
     rows, columns = heights.shape
@@ -203,13 +203,13 @@ def _height(x, y, heights, x0, y0, cell):  # type: ignore[no-untyped-def]
     return low + b * (side - low) + a * (high - side)
 
 
-@numba.njit(cache=True)
+@compiled
 def _heights(x, y, heights, x0, y0, cell, out):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         out[i] = _height(x[i], y[i], heights, x0, y0, cell)
 
 
-@numba.njit(cache=True)
+@compiled
 def _clearance(points, radius, quat, position, heights, x0, y0, cell, out):  # type: ignore[no-untyped-def]
     """A ball touches the ground where its underside is no higher: looked at below its centre and on a ring around that."""
     ring = np.empty((8, 2))

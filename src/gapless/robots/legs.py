@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import mujoco
-import numba
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
+from gapless.compiled import compiled
 from gapless.errors import BadInput
 from gapless.robots.drives import driven_joints
 from gapless.robots.model import RobotModel
@@ -225,7 +225,7 @@ def geom_points(model: mujoco.MjModel, geom: int) -> Array:
     return np.column_stack([placed, np.full(len(placed), radius)])
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(start, place, joint, column, hinge, centre, points, q, dq, up, position, velocity, height):  # type: ignore[no-untyped-def]
     """Forward kinematics of each foot of each robot, with the velocity that the joints give it."""
     axes, anchors = np.empty((32, 3)), np.empty((32, 3))
@@ -288,14 +288,14 @@ def _walk(start, place, joint, column, hinge, centre, points, q, dq, up, positio
             height[i, f] = low
 
 
-@numba.njit(cache=True)
+@compiled
 def _matrix(w, x, y, z, out):  # type: ignore[no-untyped-def]
     out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
     out[1, 0], out[1, 1], out[1, 2] = 2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)
     out[2, 0], out[2, 1], out[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
 
 
-@numba.njit(cache=True)
+@compiled
 def _times(a, b, out):  # type: ignore[no-untyped-def]
     for i in range(3):
         for j in range(3):

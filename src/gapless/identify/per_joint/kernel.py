@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
+from gapless.compiled import compiled
 from gapless.delay import in_steps, mean_in_force, newest_by
 from gapless.identify.per_joint.inverse_dynamics import Trajectory
 from gapless.measure import FREE_WINDOW
@@ -139,7 +140,7 @@ def residuals(data: Data, values: Array) -> Array:
 
 
 # numba keeps what it compiled until this file changes: after a change of `dry_friction` or `gapless.delay`, delete __pycache__
-@numba.njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _run_all(vectors, s, sent, starts, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
     count = len(starts) - 1
     for job in numba.prange(len(vectors) * count):
@@ -147,7 +148,7 @@ def _run_all(vectors, s, sent, starts, substeps, dt, fed, home, servo, out):  # 
         _run(vectors[row], s, sent, starts[i], starts[i + 1], substeps[i], dt[i], fed, home, servo, out[row])
 
 
-@numba.njit(cache=True)
+@compiled
 def _run(p, s, sent, first, last, substeps, dt, fed, home, servo, out):  # type: ignore[no-untyped-def]
     """Steps as MuJoCo's implicitfast takes them: damping and dry friction at the end of the step, the servo's spring before.
 
@@ -214,7 +215,7 @@ def _run(p, s, sent, first, last, substeps, dt, fed, home, servo, out):  # type:
         out[k + 1] = x + offset - s.q[k + 1]
 
 
-@numba.njit(cache=True)
+@compiled
 def _limited(push, damping, v, viscous, limit, line):  # type: ignore[no-untyped-def]
     """What a servo pushes with, all damping of the joint, and the drive's torque, within its limit and torque-speed line."""
     torque = push - damping * v
@@ -229,7 +230,7 @@ def _limited(push, damping, v, viscous, limit, line):  # type: ignore[no-untyped
     return push, damp, torque
 
 
-@numba.njit(cache=True)
+@compiled
 def _two_masses(v, w, twist, rotor, moved, push, pull, damp, grip, half, stiffness, damping, dt):  # type: ignore[no-untyped-def]
     """Speeds of motor and link after a step, as the engine finds them with a joint for each.
 
@@ -265,7 +266,7 @@ def _two_masses(v, w, twist, rotor, moved, push, pull, damp, grip, half, stiffne
     return _speeds(v, w, rotor, moved, push + dry, pull, damp, 0.0, hold, ease, dt)
 
 
-@numba.njit(cache=True)
+@compiled
 def _speeds(v, w, rotor, moved, push, pull, damp, grip, hold, ease, dt):  # type: ignore[no-untyped-def]
     """Speeds of motor and link after a step, for a torque on the link of `hold` less `ease` times how fast they part."""
     heavy = moved + dt * ease

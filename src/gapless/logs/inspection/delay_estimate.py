@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-import numba
 import numpy as np
 
+from gapless.compiled import compiled
 from gapless.delay import received
 from gapless.logs.log import Log
 
@@ -257,7 +257,7 @@ def _busiest(time: np.ndarray, sent: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (time >= start) & (time < start + MOST_SECONDS)
 
 
-@numba.njit(cache=True)
+@compiled
 def _acting(loads, heard, turns, weights, pulls, shares):  # type: ignore[no-untyped-def]
     """What pushes in each step, and the inverse of inertia. Shapes: (steps,). Its own loop, since BLAS threads wait here."""
     push, ease = np.zeros(len(loads)), np.empty(len(loads))
@@ -272,7 +272,7 @@ def _acting(loads, heard, turns, weights, pulls, shares):  # type: ignore[no-unt
     return push, ease
 
 
-@numba.njit(cache=True)
+@compiled
 def _drive(heard, push, ease, start, time, measured, stiffness, damping, drag, friction, limit, keep, bias, step):  # type: ignore[no-untyped-def]
     """What a drive of unit inertia, corrected at each sample, foretells for it. Shape: (samples,).
 
