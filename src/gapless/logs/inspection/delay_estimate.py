@@ -128,7 +128,7 @@ class _Record:
             received(self.sent, command, self.edges[0] - x[-1], STEP, mean)
         weights = (x[len(LOW) : row], x[row : row + pairs], x[row + pairs : -1])
         push, ease = _acting(self.loads, heard[1:], self.turns, *weights)
-        predicted = _drive(heard[0], push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)  # type: ignore[call-arg]
+        predicted = _drive(heard[0], push, ease, self.edges[0], self.time, self.q, *np.exp(x[:5]), *x[5:7], STEP)
         return np.nan_to_num((predicted - self.q) / self.scale, nan=1e3, posinf=1e3, neginf=-1e3)
 
 
