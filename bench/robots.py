@@ -1,10 +1,11 @@
-"""What each command makes of robots that others modelled: it works, it works in part and says why, or it refuses in one sentence.
+"""What each command makes of robots that others modelled: it works, works in part and says why, or refuses in one sentence.
 
     python -m bench.robots [--only panda,h1] [--stages load,standin,inspect,replay,gap,fit,excite,export] [--json]
 
-Robots are the models of shared/data/models, and URDF files of the package example-robot-data where it is installed. Each is given
-the same three secrets (drives at 0.8 of their gain, 12 ms of delay, 0.05 N m of dry friction more; everything else within its
-tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. `--load-only` only loads all URDFs.
+Robots are the models of shared/data/models, and URDF files of the package example-robot-data where it is installed. Each is
+given the same three secrets (drives at 0.8 of their gain, 12 ms of delay, 0.05 N m of dry friction more; everything else within
+its tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. `--load-only` loads
+all URDF files and does nothing else.
 """
 
 from __future__ import annotations
