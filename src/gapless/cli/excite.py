@@ -64,12 +64,12 @@ def excite(
     if known:
         twin.accepts(known.space)
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)
-    columns = (TextColumn("{task.description:<34}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<42}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:
-        task = progress.add_task("simulating", total=1.0)
+        task = progress.add_task("what the robot does at home", total=1.0)
 
-        def tick(done: float, left: float) -> None:
-            progress.update(task, completed=done, description=f"uncertainty that it leaves: {100 * left:.1f} %")
+        def tick(done: float, words: str) -> None:
+            progress.update(task, completed=done, description=words)
 
         rng, work = np.random.default_rng(seed), identify.WORK * effort
         motion = identify.excite(twin, known, seconds, limits, rng, noise, work, tick)

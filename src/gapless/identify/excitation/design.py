@@ -13,24 +13,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gapless.arrays import Array, Ints
+from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
-from gapless.identify.excitation.limits import Limits, home_pose
+from gapless.identify.excitation.limits import Limits, home_pose, levers, moving
 from gapless.identify.excitation.result import MOTIONS, Excitation
+from gapless.report import few
 from gapless.twin import Belief, Twin
-from gapless.worlds import common_signal, multisine, plan_motion as plan
+from gapless.worlds import multisine, plan_motion as plan
 
 SHORTEST = 2.0  # s
-LEAST = 0.02  # rad: range of a joint in which there is room to move
 STRETCH = 5.0  # s: about the length of a stretch
 FADE = 0.2  # share of a stretch that leads from home into its pose, and as much back
 TONES = 4
 SLOWEST, FASTEST = 0.15, 8.0  # Hz
-WORK = 5e7  # steps times joints: about a minute on two cores
+WORK = 5e7  # steps times degrees of freedom: about a minute on two cores, with what comes before and after the search
 EXPLORED = 0.15  # share of the work that goes into random stretches before the best are bred
 AVERAGED = 3  # robots over which the expected intervals are averaged
 BATCH = 8  # stretches simulated together
+COMPARED = 0.3  # of the work: if comparing the motions took more, what a parameter does to other joints is left out
+TRIES = 4  # rounds in which a stretch is drawn in until it keeps the limits
 
 
 class Family:
@@ -48,6 +50,7 @@ class Family:
         self._envelope = rise**3 * (10 - 15 * rise + 6 * rise**2)  # least jerk; 1.875 / FADE is its steepest
         self._farthest = 0.6 * judge.limits.speed * FADE * periods * dt / 1.875
         self._bands = np.log2([SLOWEST, min(FASTEST, 0.2 / dt)])
+        self._levers = levers(judge.twin)
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Random genes, of poses that are free to stand in. Shape: (n, joints, genes)."""
@@ -55,13 +58,13 @@ class Family:
         out = np.empty((n, joints, 3 + 3 * TONES))
         out[..., 0] = np.clip(rng.normal(0, 0.4, (n, joints)), -0.9, 0.9)
         out[..., 1] = rng.uniform(-1.5, 1.5, (n, joints))
-        out[..., 2] = 0.15
+        out[..., 2] = 0.15 * self._levers
         middle = rng.uniform(self._bands[0], self._bands[1], (n, joints, 1))
         out[..., 3 : 3 + TONES] = middle + rng.normal(0, 0.7, (n, joints, TONES))
         out[..., 3 + TONES : 3 + 2 * TONES] = rng.exponential(1.0, (n, joints, TONES))
         out[..., 3 + 2 * TONES :] = rng.uniform(0, 2 * np.pi, (n, joints, TONES))
         for genes in out:
-            sides = 0.25 * rng.choice([-1.0, 1.0], (12, joints))  # rad: room to move about the pose
+            sides = 0.25 * self._levers * rng.choice([-1.0, 1.0], (12, joints))  # rad: room to move about the pose
             for _ in range(20):
                 if not self.judge.guard.touches(np.linspace(self.judge.home, self._pose(genes[:, 0]), 12) + sides):
                     break
@@ -74,18 +77,33 @@ class Family:
         away = np.where(part > 0, part * (high - home), part * (home - low))
         return np.asarray(np.clip(home + np.clip(away, -self._farthest, self._farthest), low, high))
 
-    def build(self, genes: Array, rounds: tuple[int, ...]) -> Array:
-        """Commands (n, periods, joints) that about reach the limits; the size that does is written into the genes."""
-        pose = np.stack([self._pose(g[:, 0]) for g in genes])
-        base = self.judge.home + self._envelope[:, None] * (pose - self.judge.home)[:, None]
+    def build(self, genes: Array, drawn: bool) -> tuple[Array, Bools]:
+        """Commands (n, periods, joints) that about reach the limits, and which of them keep them (n,).
+
+        The pose and the size that do are written into the genes. drawn: they are new, so that their sizes are far off.
+        """
+        genes[..., 0] *= self.judge.ease(self._base(genes), 2 if drawn else 1)
+        base = self._base(genes)
         tone, weight, phase = np.split(genes[:, None, :, 3:], 3, axis=-1)
         hertz = 2.0 ** np.clip(tone, *self._bands)
         wave = (weight * np.sin(2 * np.pi * hertz * self._t[:, None, None] + phase)).sum(axis=-1)
         wave /= wave.std(axis=1, keepdims=True) + 1e-9
         wave = np.tanh(np.exp(genes[:, None, :, 1]) * wave)
         swing = self._envelope[:, None] ** 2 * wave / (np.abs(wave).max(axis=1, keepdims=True) + 1e-9)
-        genes[..., 2] = self.judge.fill(base, swing, genes[..., 2], rounds)
-        return np.stack([self.judge.clear(c) for c in base + genes[:, None, :, 2] * swing])
+        swing *= self.judge.moves
+        if drawn:
+            genes[..., 2] = np.minimum(genes[..., 2], self.judge.gentle(swing))
+        genes[..., 2] = self.judge.fill(base, swing, genes[..., 2], (1, 1, 1 + DRAWS) if drawn else (1 + DRAWS,))
+        motions = np.stack([self.judge.clear(c) for c in base + genes[:, None, :, 2] * swing])
+        motions, scale, fine = self.judge.safe(motions, DRAWS, TRIES)
+        genes[..., [0, 2]] *= scale[..., None]
+        return motions, fine
+
+    def _base(self, genes: Array) -> Array:
+        """The way into the pose and back. Shape: (n, periods, joints)."""
+        pose = np.stack([self._pose(g[:, 0]) for g in genes])
+        away = np.where(self.judge.moves, pose - self.judge.home, 0.0)
+        return np.asarray(self.judge.home + self._envelope[:, None] * away[:, None])
 
     def breed(self, parents: Array, pool: Array, best: Ints, n: int, rng: np.random.Generator) -> Array:
         """Children of the best: each is a parent, a little changed, some of whose joints move as in another stretch.
@@ -118,7 +136,7 @@ def excite(
     rng: np.random.Generator,
     noise: float | None = None,
     work: float = WORK,
-    tick: Callable[[float, float], object] = lambda done, left: None,
+    tick: Callable[[float, str], object] = lambda done, words: None,
 ) -> Excitation:
     """Design a motion of so many seconds that tells most about what a belief leaves uncertain.
 
@@ -129,39 +147,37 @@ def excite(
         bounds: see `limits_of`.
         rng: source of all randomness.
         noise: standard deviation of measured positions [rad]; the belief's, or 0.001, unless given.
-        work: how much to simulate, in physics steps times joints.
-        tick: told the share of the work that is done and how much uncertainty the best so far leaves. If it is interrupted
-            (Ctrl-C), the best so far is kept.
+        work: how much to simulate in the search, in physics steps times degrees of freedom.
+        tick: told the share of the search that is done and, in words, where it stands. If it is interrupted (Ctrl-C), the best
+            so far is kept.
     """
     noise = _noise(belief) if noise is None else noise
     _check(twin, seconds, bounds, noise)
-    what = uncertain(twin, belief, rng)
+    moves = moving(twin, bounds)
+    still = tuple(joint for joint, moved in zip(twin.joints, moves, strict=True) if not moved)
+    what = uncertain(twin, belief, rng, still)
     judge = Judge(twin, what, bounds, noise)
     if not len(judge.columns):
         raise BadInput(
             f"no motion tells about {', '.join(what.space.names[:4])}: the belief has no parameter of a moving joint"
         )
     periods = round(seconds / twin.control_dt)
-    chirp = plan("chirp", twin, seconds, rng)
-    stand = plan("stand", twin, seconds, rng)
-    time: Array = np.arange(periods, dtype=np.float64) * twin.control_dt
-    sines = multisine(time, len(twin.joints), rng)
-    eased = np.minimum(1.0, time / 0.5)[:, None] * sines / np.abs(sines).max(axis=0)
-    base, swing = np.stack([stand, stand]), np.stack([chirp - stand, eased])
-    size = judge.fill(base, swing, np.full((2, len(twin.joints)), 0.3), (1, 1, 1 + DRAWS, 1 + DRAWS))
-    usual = judge.safe(np.stack([judge.clear(m) for m in base + size[:, None] * swing]))
+    compared = len(MOTIONS) * AVERAGED * (judge.probes + 1) * periods * twin.substeps * twin.model.nv
+    judge.share_columns(local=compared > COMPARED * work)
+    tick(0.0, "a chirp and a multisine within the limits")
+    usual = _usual(judge, seconds, rng)
     parts = max(1, round(seconds / STRETCH))
     best, tried = _search(judge, periods // parts, parts, rng, work, tick)
+    tick(1.0, "comparing the motions")
     rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
-    designed = judge.safe(np.concatenate([*judge.safe(best), rest])[None])
-    motions = np.concatenate([usual, designed])
+    motions = np.concatenate([usual, _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])])
     after, left = _expected(judge, motions)
     winner = int(left.argmin())
-    warnings = _unchecked(judge, bounds)
+    warnings = _unchecked(judge, bounds, still)
     if winner < 2:
         warnings.append(f"nothing was found that tells more than the {MOTIONS[winner]}")
     motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
-    peaks = judge.run(motions[-1][None], what.robots).peaks
+    peaks = judge.run(motions[-1][None], judge.robots).peaks
     peaks = Limits(peaks.low.min(axis=0), *(top.max(axis=0) for top in (peaks.high, peaks.speed, peaks.torque)))
     return Excitation(
         twin,
@@ -190,31 +206,62 @@ def _check(twin: Twin, seconds: float, bounds: Limits, noise: float) -> None:
         raise BadInput(
             f"{twin.name} has a floating base, and only a base that is held can be excited so far: hang it up (--in-air)"
         )
-    if common_signal(twin) != "q":
-        raise BadInput(f"{twin.name} is not driven by position servos; state their gains (--kp, --kd)")
     if not SHORTEST <= seconds <= 600:
         raise BadInput(f"a motion to learn from lasts between {SHORTEST:g} and 600 s, not {seconds:g}")
     if not 0 < noise < 1:
         raise BadInput(f"the noise of measured positions must be between 0 and 1 rad, not {noise:g}")
-    for joint, q, low, high in zip(twin.joints, home_pose(twin), bounds.low, bounds.high, strict=True):
-        if high - low < LEAST:
-            raise BadInput(f"the limits leave {joint} {high - low:.3g} rad to move in, which is no room")
-        if not low + LEAST / 4 <= q <= high - LEAST / 4:
-            raise BadInput(
-                f"{joint} stands at {q:.3f} rad at home, and its limits are {low:.3f} to {high:.3f} rad: "
-                "give the model a home keyframe within them"
-            )
+    if not any(d.signal == "q" and not d.passive for d in twin.drives):
+        raise BadInput(f"{twin.name} is not driven by position servos; state their gains (--kp, --kd)")
+    if not moving(twin, bounds).any():
+        widest = int(np.argmax(bounds.high - bounds.low))
+        raise BadInput(
+            f"the limits leave no room: the joint with the most, {twin.joints[widest]}, has "
+            f"{(bounds.high - bounds.low)[widest]:.3g} rad to move in; allow a larger --reach"
+        )
 
 
-def _unchecked(judge: Judge, bounds: Limits) -> list[str]:
-    """Sentences about limits that the model does not state."""
-    out = [f"the links of {judge.twin.name} have no shapes: collisions were not checked"] if judge.guard.blind else []
-    free = [j for j, torque in zip(judge.twin.joints, bounds.torque, strict=True) if np.isinf(torque)]
-    return out + ([f"no torque limit is stated for {', '.join(free[:6])}: torque was not checked"] if free else [])
+def _unchecked(judge: Judge, bounds: Limits, still: tuple[str, ...]) -> list[str]:
+    """Sentences about what does not move, where the motion starts, and what could not be checked."""
+    twin, home = judge.twin, home_pose(judge.twin)
+    out = [f"not moved, as they are no position servos or have no room: {few(still)}"] if still else []
+    beside = [f"{j} at {judge.home[i]:.3f}" for i, j in enumerate(twin.joints) if judge.moves[i] and judge.home[i] != home[i]]
+    if beside:
+        out.append(f"home is at the limit of joints, so that the motion starts beside it; go there first: {few(beside)} rad")
+    if judge.left_out:
+        share = f"{judge.left_out} of {len(judge.what.robots)} robots drawn from the belief"
+        out.append(f"{share} break the limits even when they stand at home, and were left out")
+    if judge.local:
+        out.append("intervals neglect what a parameter does to other joints than its own; a larger --effort would not")
+    if judge.guard.blind:
+        out.append(f"the links of {twin.name} have no shapes: collisions were not checked")
+    free = [j for j, torque in zip(twin.joints, bounds.torque, strict=True) if np.isinf(torque)]
+    return out + ([f"no torque limit is stated for {few(free)}: torque was not checked"] if free else [])
+
+
+def _usual(judge: Judge, seconds: float, rng: np.random.Generator) -> Array:
+    """A chirp and a multisine that are as large as the limits allow. Shape: (2, periods, joints)."""
+    twin = judge.twin
+    chirp, stand = plan("chirp", twin, seconds, rng), plan("stand", twin, seconds, rng)
+    time: Array = np.arange(len(chirp), dtype=np.float64) * twin.control_dt
+    sines = multisine(time, len(twin.joints), rng)
+    eased = np.minimum(1.0, time / 0.5)[:, None] * sines / np.abs(sines).max(axis=0)
+    swing = np.stack([(chirp - stand) / np.maximum(np.abs(chirp - stand).max(axis=0), 1e-9), eased]) * judge.moves
+    base = np.tile(judge.home, (2, len(chirp), 1))
+    size = np.minimum(0.3 * levers(twin), judge.gentle(swing))
+    size = judge.fill(base, swing, size, (1, 1, 1 + DRAWS, 1 + DRAWS))
+    return _kept(judge, np.stack([judge.clear(m) for m in base + size[:, None] * swing]))
+
+
+def _kept(judge: Judge, motions: Array) -> Array:
+    """Motions (n, periods, joints) that all robots drawn from the belief keep the limits with."""
+    motions, _, fine = judge.safe(judge.safe(motions, DRAWS)[0])
+    if not fine.all():
+        raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}")
+    return motions
 
 
 def _search(
-    judge: Judge, periods: int, parts: int, rng: np.random.Generator, work: float, tick: Callable[[float, float], object]
+    judge: Judge, periods: int, parts: int, rng: np.random.Generator, work: float, tick: Callable[[float, str], object]
 ) -> tuple[Array, int]:
     """The stretches (parts, periods, joints) that tell most together, and how many were tried."""
     family = Family(judge, periods)
@@ -222,28 +269,27 @@ def _search(
     motions: list[Array] = []
     informations: list[Array] = []
     chosen: list[int] = []
-    start, tried = judge.steps, 0
-    what, joints = judge.what, len(judge.home)
+    start, tried, what = judge.steps, 0, judge.what
     try:
-        while (done := (judge.steps - start) * joints / work) < 1.0 or not chosen:
-            if done > 3.0:
-                raise BadInput("the limits leave no room: no motion was found that keeps them")
+        while (done := (judge.steps - start) * judge.twin.model.nv / work) < 1.0 or not chosen:
+            if done > 1.0:
+                raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}")
             bred = done > EXPLORED and len(genes) >= BATCH
             if bred:
                 pool, best = np.stack(genes), _by_joint(judge, np.stack(informations))
                 new = family.breed(pool[chosen], pool, best, BATCH, rng)
             else:
                 new = family.draw(BATCH, rng)
-            commands = family.build(new, (1 + DRAWS,) if bred else (1, 1, 1 + DRAWS))
-            information, fine = judge.information(commands, what.centre)
+            commands, fine = family.build(new, drawn=not bred)
             tried += BATCH
-            genes += list(new[fine])
-            motions += list(commands[fine])
-            informations += list(information[fine])
-            if genes:
+            if fine.any():
+                genes += list(new[fine])
+                motions += list(commands[fine])
+                informations += list(judge.information(commands[fine], what.centre))
                 known = np.stack(informations)
                 chosen = _together(what, known, parts)
-                tick(done, float(what.left(what.after(known[chosen].sum(axis=0)))))
+                left = float(what.left(what.after(known[chosen].sum(axis=0))))
+                tick(min(done, 1.0), f"uncertainty that it leaves: {100 * left:.1f} %")
     except KeyboardInterrupt:
         if not chosen:
             raise
@@ -286,7 +332,7 @@ def _expected(judge: Judge, motions: Array) -> tuple[Array, Array]:
     """What motions tell, averaged over the mean and robots drawn from the belief: deviations (m, parameters), left (m,)."""
     space = judge.what.space
     first = [judge.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
-    points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.what.robots[: AVERAGED - 1, first])])
-    informations = np.stack([judge.information(motions, point, robots=0)[0] for point in points])
+    points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.robots[1:AVERAGED, first])])
+    informations = np.stack([judge.information(motions, point) for point in points])
     after = np.sqrt((judge.what.after(informations) ** 2).mean(axis=0))
     return after, judge.what.left(after)

@@ -6,9 +6,11 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.identify.excitation.limits import Guard, Limits, home_pose, torque_limits
+from gapless.identify.excitation.limits import MARGIN, Guard, Limits, moving, start_of, torque_limits
+from gapless.identify.excitation.simulate import Simulated, Simulator
+from gapless.identify.full_model.window_objective import reaches
+from gapless.identify.least_squares import colouring
 from gapless.twin import Belief, Box, Gaussian, Particles, Point, Space, Twin, quantities, within_tolerance
-from gapless.worlds import Sampler, Stream, Worlds
 
 CORRELATED = 0.1  # s: what a model cannot explain is alike for about as long, so that samples closer together count as one
 DIFFERENCE = 3e-5  # scaled units: wider ones bend, and what bends looks like information where there is none
@@ -16,57 +18,8 @@ DRAWS = 6  # robots drawn from the belief that must keep the limits while search
 CHECKED = 32  # and in the end
 FILLED = 0.96  # share of a design's limits that a motion is filled to
 SATURATED = 1.5  # a drive at its limit would need more than it shows: about as much, so that motions shrink fast enough
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """What simulated robots did."""
-
-    q: Array
-    """As read, once a control period. Shape: (n, periods, joints)."""
-    peaks: Limits
-    """Extremes over all physics steps. Shape of each: (n, joints)."""
-    failed: Bools
-    """Shape: (n,)."""
-
-
-class Simulator:
-    """Runs motions on robots that differ: from home, free-running, without noise."""
-
-    def __init__(self, twin: Twin):
-        self.twin = twin
-        self._worlds: dict[int, Worlds] = {}  # by their number
-        # left out where simulations are subtracted: what differs from one to the next
-        self._random = [i for i, n in enumerate(twin.space.names) if not quantities.of(n).repeatable]
-
-    def __call__(self, motions: Array, robots: Array) -> Simulated:
-        """Every motion (m, periods, joints) on every robot (k, all parameters): worlds in the order of motions, then robots."""
-        twin, substeps = self.twin, self.twin.substeps
-        m, periods, joints = motions.shape
-        which, values = np.repeat(np.arange(m), len(robots)), np.tile(robots, (m, 1))
-        values[:, self._random] = 0.0
-        n = len(which)
-        if n not in self._worlds:
-            self._worlds[n] = Worlds(twin, n, Point(twin.space, twin.space.nominal), signals=("q",))
-        worlds = self._worlds[n]
-        worlds.write(values)
-        worlds.reset(redraw=False)
-        command = np.tile(worlds.home_command, (m * periods, 1))
-        command[:, [d.control for d in twin.drives]] = motions.reshape(-1, joints)
-        sent = (np.arange(m * periods)[None] - periods * np.arange(m)[:, None]) * float(substeps)
-        places, dofs = np.array([d.qpos for d in twin.drives]), np.array([d.dof for d in twin.drives])
-        times: Array = np.arange(periods, dtype=np.float64)[None] * twin.control_dt
-        q = Sampler("qpos", places, worlds.age, times, np.zeros_like(which), twin.model.opt.timestep)
-        offset = worlds.path["path.offset_q"][:, None]
-        low, high = np.full((n, joints), np.inf), np.full((n, joints), -np.inf)
-        speed, torque = np.zeros((n, joints)), np.zeros((n, joints))
-        for chunk in worlds.play(Stream(sent, command, which), periods * substeps, ("qpos", "qvel", "qfrc_actuator")):
-            q.take(chunk)
-            near = chunk.record["qpos"][:, :, places] + offset
-            low, high = np.minimum(low, near.min(axis=1)), np.maximum(high, near.max(axis=1))
-            speed = np.maximum(speed, np.abs(chunk.record["qvel"][:, :, dofs]).max(axis=1))
-            torque = np.maximum(torque, np.abs(chunk.record["qfrc_actuator"][:, :, dofs]).max(axis=1))
-        return Simulated(q.values + offset, Limits(low, high, speed, torque), worlds.failed)
+BASE = 0.7  # share of a design's limits that the way into a pose and back may take: the rest is for moving about it
+STANDS = 1.0  # s: for so long robots must keep the limits where they stand
 
 
 @dataclass(frozen=True)
@@ -104,10 +57,17 @@ class Uncertain:
         return np.asarray((after[..., open_] / self.spread[open_]).mean(axis=-1))
 
 
-def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator) -> Uncertain:
-    """A belief as a Gaussian; a point, or none, as one real mismatch of standard deviation about it."""
+def uncertain(twin: Twin, belief: Belief | None, rng: np.random.Generator, still: tuple[str, ...] = ()) -> Uncertain:
+    """A belief as a Gaussian; a point, or none, as one real mismatch of standard deviation about it.
+
+    still: joints that do not move, about which no motion tells: left out where no belief is given.
+    """
     if belief is None:
-        names = [p.name for p in twin.space.parameters if p.quantity in quantities.of_any_drive()]
+        names = [
+            p.name
+            for p in twin.space.parameters
+            if p.quantity in quantities.of_any_drive() and p.name.partition("/")[2] not in still
+        ]
         if not names:
             raise BadInput(f"{twin.name} has no parameters that a motion tells about; give a belief")
         space = twin.space.select(*names)
@@ -137,57 +97,136 @@ class Judge:
     """Says what motions tell and whether they keep the limits."""
 
     def __init__(self, twin: Twin, what: Uncertain, limits: Limits, noise: float):
+        """Refuses limits that the robot breaks where it stands; what drawn robots do not keep, they are left out for."""
         self.twin, self.what, self.noise = twin, what, noise
-        self.home = home_pose(twin)
+        self.moves, self.home = moving(twin, limits), start_of(twin, limits)
         self.limits, self._strongest = limits.inside(self.home), torque_limits(twin)
-        self.guard, self._simulate = Guard(twin), Simulator(twin)
+        self.guard = Guard(twin, start=self.home, moves=self.moves)
+        self._simulate = Simulator(twin, self.home)
         shown = [quantities.of(p.name).in_any_motion for p in what.space.parameters]
         self.columns = np.flatnonzero(np.array(shown) & (what.spread > 1e-9))
+        self.share_columns(local=False)
         self.steps = 0  # simulated so far
+        self.tightest = ""
+        """Which limit of which joint the last motion that was given up broke."""
+        self._stand()
+
+    def _stand(self) -> None:
+        """Robots, the mean of the belief first, that keep the limits where they stand, and the torque that this takes them."""
+        robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
+        still = np.tile(self.home, (1, max(1, round(STANDS / self.twin.control_dt)), 1))
+        simulated = self.run(still, robots)
+        over = self._over(simulated)
+        if (over[:, 0] > 1.0).any():
+            raise BadInput(f"{self.twin.name} cannot even stand at home: {self._tightest(simulated, over[:, :1])}")
+        keeps = (over.max(axis=0) <= 1.0).all(axis=1)
+        self.left_out = int((~keeps).sum())
+        """Robots drawn from the belief that do not keep the limits even where they stand."""
+        self.robots, self.rest = robots[keeps], simulated.peaks.torque[keeps]
+
+    def share_columns(self, local: bool) -> None:
+        """Parameters that move different joints share a simulation: of different limbs, as nothing is lost by that.
+
+        local: a parameter of a joint moves that joint alone, which it moves most: few simulations for many joints.
+        """
+        joints, space = np.array(self.twin.joints), self.what.space
+        trees = self.twin.model.dof_treeid[[d.dof for d in self.twin.drives]].astype(np.int64)
+        self._affects = np.array([reaches(self.twin, p.members or (p.name,), trees) for p in space.parameters])[self.columns]
+        if local:
+            own = np.array([joints == space.names[i].partition("/")[2] for i in self.columns])
+            self._affects = np.where(own.any(axis=1, keepdims=True), own, self._affects)
+        self._colour = colouring(self._affects).colour
+        self.local, self.probes = local, int(self._colour.max(initial=-1)) + 1
 
     def run(self, motions: Array, robots: Array) -> Simulated:
         """See `Simulator`."""
-        self.steps += len(motions) * len(robots) * motions.shape[1] * self.twin.substeps
+        self.steps += len(motions) * len(robots) * (self._simulate.lead + motions.shape[1]) * self.twin.substeps
         return self._simulate(motions, robots)
 
     def _robots(self, scaled: Array) -> Array:
         """Robots with scaled parameters (k, parameters), otherwise as modelled. Shape: (k, parameters of the twin)."""
         return self.twin.expand(self.what.space.clip(self.what.space.from_scaled(scaled)), self.what.space)
 
-    def information(self, motions: Array, point: Array, robots: int = DRAWS) -> tuple[Array, Bools]:
-        """Fisher information of motions (m, periods, joints) about scaled parameters, and which motions keep the limits.
+    def information(self, motions: Array, point: Array) -> Array:
+        """Fisher information of motions (m, periods, joints) about scaled parameters where they are `point` (parameters,).
 
-        Args:
-            motions: commands.
-            point: scaled parameters at which they are simulated, shape (parameters,).
-            robots: so many drawn from the belief must keep the limits too.
-
-        Returns:
-            Shapes (m, parameters, parameters) and (m,).
+        Shape: (m, parameters, parameters).
         """
-        space, m, k = self.what.space, len(motions), len(self.columns)
+        space, m, k = self.what.space, len(motions), self.probes
         step = np.where(point + DIFFERENCE < space.bounds[1], DIFFERENCE, -DIFFERENCE)[self.columns]
-        near = point + step[:, None] * np.eye(len(space))[self.columns]
-        probes = self._robots(np.concatenate([near, point[None]]))
-        simulated = self.run(motions, np.concatenate([probes, self.what.robots[:robots]]))
-        q = simulated.q.reshape(m, -1, *simulated.q.shape[1:])
-        jacobian = ((q[:, :k] - q[:, k : k + 1]) / step[:, None, None]).reshape(m, k, -1)
+        near = np.tile(point, (k + 1, 1))  # the last one as it is
+        near[self._colour, self.columns] += step
+        simulated = self.run(motions, self._robots(near))
+        q = simulated.q.reshape(m, k + 1, *simulated.q.shape[1:])
+        moved = (q[:, self._colour] - q[:, k:]) * self._affects[:, None] / step[:, None, None]
+        jacobian = moved.reshape(m, len(self.columns), -1)
         share = min(1.0, self.twin.control_dt / CORRELATED)
         out = np.zeros((m, len(space), len(space)))
         out[:, self.columns[:, None], self.columns] = share / self.noise**2 * (jacobian @ jacobian.transpose(0, 2, 1))
-        fine = np.asarray(np.isfinite(out).all(axis=(1, 2)) & (self._excess(simulated).reshape(m, -1) <= 1.0).all(axis=1))
-        for i in np.flatnonzero(fine):
-            fine[i] = not self.guard.touches(q[i, k:, ::4].reshape(-1, q.shape[-1]))
-        return out, fine
+        return out
 
-    def _excess(self, simulated: Simulated) -> Array:
-        """By what factor each joint exceeds its tightest limit: 1 is just kept, infinite where physics broke. (n, joints)."""
+    def _over(self, simulated: Simulated, rest: Array | float = 0.0) -> Array:
+        """By what factor each joint that moves exceeds its limits on position, speed and torque: 1 is just kept.
+
+        Infinite where physics broke. rest: torque that standing takes, which no smaller motion takes less than; the factor is
+        then of what is left. Shape: (3, n, joints).
+        """
         bounds, peaks = self.limits, simulated.peaks
         outside = np.maximum(peaks.high - bounds.high, bounds.low - peaks.low) / (bounds.high - bounds.low)
         beyond = np.where(outside > 0, 1.0 + outside, 0.0)
-        effort = peaks.torque / bounds.torque * np.where(peaks.torque > 0.99 * self._strongest, SATURATED, 1.0)
-        worst = np.maximum(np.maximum(peaks.speed / bounds.speed, effort), beyond)
-        return np.where(simulated.failed[:, None] | ~np.isfinite(worst), np.inf, worst)
+        effort = (peaks.torque - rest) / (bounds.torque - rest)
+        effort *= np.where(peaks.torque > np.maximum(0.99 * self._strongest, bounds.torque), SATURATED, 1.0)
+        over = np.where(self.moves, np.stack([beyond, peaks.speed / bounds.speed, effort]), 0.0)
+        return np.where(simulated.failed[:, None] | ~np.isfinite(over), np.inf, over)
+
+    def _worst(self, motions: Array, robots: int) -> tuple[Array, Simulated]:
+        """The largest factor of each joint over the first robots, (m, joints), and what they did."""
+        simulated = self.run(motions, self.robots[:robots])
+        over = self._over(simulated, np.tile(self.rest[:robots], (len(motions), 1)))
+        worst = over.max(axis=0).reshape(len(motions), -1, len(self.home)).max(axis=1)
+        if (worst > 1.0).any():
+            self.tightest = self._tightest(simulated, over)
+        return worst, simulated
+
+    def _tightest(self, simulated: Simulated, over: Array) -> str:
+        """The limit that is exceeded most, as a part of a sentence with what to do about it."""
+        kind, robot, j = (int(i) for i in np.unravel_index(int(over.argmax()), over.shape))
+        joint, peaks, bounds = self.twin.joints[j], simulated.peaks, self.limits
+        if simulated.failed[robot] or not np.isfinite(over).all():
+            return "its physics break (lower --kp, or the model's timestep)"
+        if kind == 0:
+            ends = f"{peaks.low[robot, j]:.3f} to {peaks.high[robot, j]:.3f}"
+            return (
+                f"{joint} goes from {ends} rad, of {bounds.low[j]:.3f} to {bounds.high[j]:.3f} "
+                "(stiffer gains --kp, a larger --reach, or another home keyframe)"
+            )
+        if kind == 1:
+            return (
+                f"{joint} turns at {peaks.speed[robot, j]:.3g} rad/s, of {bounds.speed[j]:.3g} that a design uses "
+                "(a larger --speed, or more damping --kd)"
+            )
+        return (
+            f"{joint} takes {peaks.torque[robot, j]:.3g} N m, of {bounds.torque[j]:.3g} that a design uses, "
+            f"{100 * MARGIN:.0f} % of its limit (a larger --torque, softer gains --kp, or a home keyframe that takes less)"
+        )
+
+    def ease(self, base: Array, rounds: int) -> Array:
+        """By what to multiply each joint's way from home, (m, joints), so that base (m, periods, joints) leaves room."""
+        scale = np.minimum(1.0, BASE * self.gentle(base))
+        for _ in range(rounds):
+            worst, _ = self._worst(self.home + scale[:, None] * (base - self.home), 1)
+            scale *= np.clip(BASE / np.maximum(worst, 1e-3), 0.2, 1.0)
+        return scale
+
+    def gentle(self, motion: Array) -> Array:
+        """The size (m, joints) at which the jumps of commands (m, periods, joints) alone take all torque that standing leaves.
+
+        A stiff servo that is told a new place each control period takes kp times the jump at once.
+        """
+        names, nominal = self.twin.space.names, self.twin.space.nominal
+        gain = [nominal[names.index(n)] if (n := f"gains.kp/{j}") in names else 0.0 for j in self.twin.joints]
+        jump = np.abs(np.diff(motion, axis=1)).max(axis=1)
+        return np.asarray((self.limits.torque - self.rest[0]) / np.maximum(gain * jump, 1e-12))
 
     def fill(self, base: Array, swing: Array, size: Array, rounds: tuple[int, ...]) -> Array:
         """Size by joint (m, joints) with which base + size * swing (m, periods, joints) about reaches the limits.
@@ -202,10 +241,8 @@ class Judge:
             room = np.where(swing > 0, (self.limits.high - base) / swing, (self.limits.low - base) / swing)
         most = np.maximum(np.where(np.abs(swing) > 1e-9, room, np.inf).min(axis=1), 0.0)
         size = np.minimum(most, size)
-        robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
         for k in rounds:
-            simulated = self.run(base + size[:, None] * swing, robots[:k])
-            worst = self._excess(simulated).reshape(len(base), k, -1).max(axis=1)
+            worst, _ = self._worst(base + size[:, None] * swing, k)
             size = np.minimum(size * np.clip(FILLED / np.maximum(worst, 1e-3), 0.4, 2.5), most)
         return size
 
@@ -217,18 +254,22 @@ class Judge:
             command = self.home + 0.9 * (command - self.home)
         return command
 
-    def safe(self, stretches: Array) -> Array:
-        """Stretches (parts, periods, joints), with joints drawn in towards home until all robots drawn keep the limits."""
-        scale = np.ones((len(stretches), 1, len(self.home)))
-        for _ in range(40):
-            motions = self.home + scale * (stretches - self.home)
-            simulated = self.run(motions, self.what.robots)
-            worst = self._excess(simulated).reshape(len(stretches), CHECKED, -1).max(axis=1)
-            over = (worst > 1.0).any(axis=1)
-            if not over.any():
-                over = np.array([self.guard.touches(q) for q in simulated.q.reshape(len(stretches), -1, simulated.q.shape[-1])])
-            if not over.any():
-                return motions
-            scale *= np.clip(np.where(worst > 1.0, 0.99 / worst, 1.0), 0.5, 1.0)[:, None]
-            scale[over] *= 0.98  # and its other joints, as these may be what moves it
-        raise BadInput("the limits leave no room: no motion was found that all robots within the belief keep them with")
+    def safe(self, stretches: Array, drawn: int = CHECKED, rounds: int = 40) -> tuple[Array, Array, Bools]:
+        """Stretches (parts, periods, joints), with joints drawn in towards home until robots drawn keep the limits.
+
+        Returns:
+            The stretches, by what each joint was drawn in (parts, joints), and which of them keep the limits (parts,).
+        """
+        scale, fine, motions = np.ones((len(stretches), len(self.home))), np.zeros(len(stretches), dtype=bool), stretches.copy()
+        for _ in range(rounds):
+            todo = np.flatnonzero(~fine)
+            motions[todo] = self.home + scale[todo, None] * (stretches[todo] - self.home)
+            worst, simulated = self._worst(motions[todo], 1 + drawn)
+            q = simulated.q.reshape(len(todo), -1, *simulated.q.shape[1:])[:, :, :: 1 if drawn == CHECKED else 4]
+            for part, over, path in zip(todo, worst, q, strict=True):
+                fine[part] = (over <= 1.0).all() and not self.guard.touches(path.reshape(-1, path.shape[-1]))
+            if fine.all():
+                break
+            scale[todo] *= np.clip(np.where(worst > 1.0, 0.99 / worst, 1.0), 0.4, 1.0)
+            scale[~fine] *= 0.97  # and its other joints, as these may be what moves it
+        return motions, scale, fine

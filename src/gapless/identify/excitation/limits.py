@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.robots import torque_limit
 from gapless.twin import Twin
@@ -16,11 +16,13 @@ from gapless.twin import Twin
 MARGIN = 0.85  # share of the limits on speed and torque that a design uses, so that robots beyond the belief keep them too
 INSET = 0.03  # share of a joint's range that a design leaves free at either end
 CLEARANCE = 0.005  # m: between links, and to the ground
+LEVER = 0.1  # m that a sliding joint may go where a turning one may turn a radian
+LEAST = 0.02  # rad: range of a joint in which there is room to move
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What no joint may exceed. Shape of each: (joints,)."""
+    """What no joint may exceed; metres and newtons for joints that slide. Shape of each: (joints,)."""
 
     low: Array
     """Position [rad]."""
@@ -36,11 +38,11 @@ class Limits:
         out += ["speed"] if (np.abs(dq) > self.speed).any() else []
         return out + (["torque"] if (np.abs(tau) > self.torque).any() else [])
 
-    def inside(self, home: Array) -> Limits:
-        """The tighter limits that a design keeps; home (joints,) is within them."""
+    def inside(self, start: Array) -> Limits:
+        """The tighter limits that a design keeps; where it starts (joints,) is within them."""
         inset = INSET * (self.high - self.low)
-        low = self.low + np.minimum(inset, (home - self.low) / 2)
-        high = self.high - np.minimum(inset, (self.high - home) / 2)
+        low = self.low + np.minimum(inset, (start - self.low) / 2)
+        high = self.high - np.minimum(inset, (self.high - start) / 2)
         return Limits(low, high, MARGIN * self.speed, MARGIN * self.torque)
 
 
@@ -49,23 +51,46 @@ def limits_of(twin: Twin, speed: float = 3.0, torque: float = 1.0, reach: float 
 
     Args:
         twin: its joint ranges and torque limits hold.
-        speed: the fastest that any joint may turn [rad/s]; models do not say.
+        speed: the fastest that any joint may turn [rad/s]; models do not say. A joint that slides: a tenth of it in m/s.
         torque: the share of each drive's torque limit that may be used.
-        reach: how far a joint may go from home [rad], within its range.
+        reach: how far a joint may go from home [rad], within its range. A joint that slides: a tenth of it in m.
     """
     for name, value in (("speed", speed), ("torque", torque), ("reach", reach)):
         if not 0 < value < np.inf:
             raise BadInput(f"the limit on {name} must be a positive number, not {value:g}")
-    model, home = twin.model, home_pose(twin)
+    model, home, lever = twin.model, home_pose(twin), levers(twin)
     joint = [d.joint for d in twin.drives]
     ranges = np.where(model.jnt_limited[joint][:, None].astype(bool), model.jnt_range[joint], [-np.inf, np.inf])
-    low, high = np.maximum(ranges[:, 0], home - reach), np.minimum(ranges[:, 1], home + reach)
-    return Limits(low, high, np.full(len(joint), speed), torque * torque_limits(twin))
+    middle = np.clip(home, *ranges.T)
+    low, high = np.maximum(ranges[:, 0], middle - reach * lever), np.minimum(ranges[:, 1], middle + reach * lever)
+    return Limits(low, high, speed * lever, torque * torque_limits(twin))
+
+
+def levers(twin: Twin) -> Array:
+    """By what limits in rad are multiplied: 1, and the lever [m] for joints that slide. Shape: (joints,)."""
+    slides = twin.model.jnt_type[[d.joint for d in twin.drives]] == int(mujoco.mjtJoint.mjJNT_SLIDE)
+    return np.where(slides, LEVER, 1.0)
 
 
 def home_pose(twin: Twin) -> Array:
     """Where the driven joints are at home [rad]. Shape: (joints,)."""
     return twin.home[[d.qpos for d in twin.drives]]
+
+
+def moving(twin: Twin, bounds: Limits) -> Bools:
+    """Which joints a motion moves: position servos with room. Others are told to do what they do at home. Shape: (joints,)."""
+    servo = np.array([d.signal == "q" and not d.passive for d in twin.drives], dtype=bool)
+    return servo & (bounds.high - bounds.low >= LEAST * levers(twin))
+
+
+def start_of(twin: Twin, bounds: Limits) -> Array:
+    """The command from which a motion starts: home, or a little inside the limits where home is at or beyond one.
+
+    Shape: (joints,).
+    """
+    inset = INSET * (bounds.high - bounds.low)
+    start = np.clip(home_pose(twin), bounds.low + inset, bounds.high - inset)
+    return np.where(moving(twin, bounds), start, twin.home_command[[d.control for d in twin.drives]])
 
 
 def torque_limits(twin: Twin) -> Array:
@@ -76,10 +101,11 @@ def torque_limits(twin: Twin) -> Array:
 class Guard:
     """Tells whether links come too near to each other or to the ground, also where the model lets them pass through.
 
-    A link is all of its shapes but meshes that are only to be looked at. Neighbours, and what is as near at home, may touch.
+    A link is all of its shapes but meshes that are only to be looked at. Neighbours, and what is as near where a motion starts, may touch.
     """
 
-    def __init__(self, twin: Twin, clearance: float = CLEARANCE):
+    def __init__(self, twin: Twin, clearance: float = CLEARANCE, start: Array | None = None, moves: Bools | None = None):
+        """start: pose of the driven joints (joints,) in place of home; moves: which of them move, all unless given."""
         spec = twin.spec.copy()
         spec.memory = 2**24
         for body in spec.bodies:
@@ -89,7 +115,10 @@ class Guard:
         self._model = spec.compile()
         self._data = mujoco.MjData(self._model)
         self._data.qpos[:] = twin.home
-        self._places = [d.qpos for d in twin.drives]
+        self._moves = np.ones(len(twin.drives), dtype=bool) if moves is None else moves
+        self._places = np.array([d.qpos for d in twin.drives])[self._moves]
+        if start is not None:
+            self._data.qpos[self._places] = start[self._moves]
         moving = self._model.body_weldid[self._model.geom_bodyid] != 0
         self.blind = not moving.any()
         """Whether the moving links have no shapes, so that nothing can be seen to touch."""
@@ -107,7 +136,7 @@ class Guard:
     def touches(self, q: Array) -> bool:
         """Whether a motion of the driven joints (samples, joints) has links too near."""
         for row in q:
-            self._data.qpos[self._places] = row
+            self._data.qpos[self._places] = row[self._moves]
             near = self._near()
             if not self._allowed[near[:, 0], near[:, 1]].all():
                 return True

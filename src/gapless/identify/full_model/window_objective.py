@@ -125,7 +125,7 @@ class Objective:
         twin, data = self.data.twin, self.data
         tree_of = np.tile(data.trees, len(data.log))
         log_of, window_of = (np.repeat(numbers, len(data.trees)) for numbers in (data.log, data.window))
-        affects = [_reach(twin, p.members or (p.name,), tree_of) for p in self.space.parameters]
+        affects = [reaches(twin, p.members or (p.name,), tree_of) for p in self.space.parameters]
         for i in range(len(data.logs) if self.zeros else 0):
             affects += [(log_of == i) & ((tree_of == twin.model.dof_treeid[d.dof]) | (tree_of < 0)) for d in twin.drives]
         for w in range(self._extra[1] // 4):
@@ -180,7 +180,7 @@ def typical(data: Windows, values: Array) -> Array:
     return np.asarray(np.maximum(1.5 * np.median(np.abs(data.errors(values[None])[0]), axis=0), RESOLUTION))
 
 
-def _reach(twin: Twin, names: Sequence[str], trees: NDArray[np.int64]) -> NDArray[np.bool_]:
+def reaches(twin: Twin, names: Sequence[str], trees: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which errors a parameter can move: those of its own kinematic tree and of the base; all for what has no place."""
     out, links = trees < 0, {twin.model.body(b).name for b in range(1, twin.model.nbody)}
     for name in names:
