@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,8 @@ from gapless.learn.course_result import CourseResult
 from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.scene import Scene
 from gapless.learn.task import Task
-from gapless.learn.tasks.velocity import velocity_errors
+from gapless.learn.tasks.velocity import followed, velocity_errors
+from gapless.policy import Contract
 from gapless.robots import legs_of
 from gapless.twin import Belief, Twin
 
@@ -42,6 +43,16 @@ HOLD = 2.0
 """Success is judged over the last seconds of a run, and must hold for nine tenths of them [s]."""
 
 
+class Idle:
+    """The policy that does nothing: its output is zero, which asks for the default pose (or for the gait that it adds to)."""
+
+    def __init__(self, contract: Contract):
+        self.contract = contract
+
+    def __call__(self, observation: Frame) -> Array:
+        return np.zeros((len(observation), len(self.contract.action.joints)))
+
+
 def run(
     twin: Twin,
     task: Task,
@@ -54,7 +65,7 @@ def run(
     threads: int = 0,
     watch: Callable[[Environment], None] = lambda environment: None,
 ) -> CourseResult:
-    """Run the course with a policy; a robot that falls is out.
+    """Run the course with a policy; a robot that falls is out, and errs for the rest of the run as one that stands still.
 
     Args:
         twin: the robot, on the ground that it is to walk on (`gapless.learn.ground`).
@@ -74,6 +85,7 @@ def run(
     environment = Environment(twin, asked, n, belief, rng, threads, getattr(act, "contract", None))
     scene, dt = environment.scene, twin.control_dt
     observation = environment.reset()["policy"]
+    chance = rng.spawn(1)[0]  # kicks are the same whatever a policy does
     reset = getattr(act, "reset", lambda which: None)
     reset(None)
     start = scene.command.copy(), environment.worlds.values.copy(), environment.ground_hardness.copy()
@@ -82,7 +94,7 @@ def run(
     periods = []
     for k in range(round(seconds / dt)):
         if k in kicks:
-            angle = rng.uniform(0, 2 * np.pi, n)
+            angle = chance.uniform(0, 2 * np.pi, n)
             environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
         step = environment.step(act(observation))
         observation = step.observation["policy"]
@@ -91,7 +103,7 @@ def run(
             reset(ended)
         periods.append(_seen(environment, task, step))
         watch(environment)
-    return _result({name: np.array([p[name] for p in periods]) for name in periods[0]}, scene, tuple(task.commands), *start)
+    return _result({name: np.array([p[name] for p in periods]) for name in periods[0]}, scene, task.commands, *start)
 
 
 def _with_commands(task: Task, commands: Array | None) -> Any:
@@ -123,33 +135,50 @@ def _seen(environment: Environment, task: Task, step: Step) -> dict[str, Array |
     }
     if scene.has_legs and tuple(task.commands) == tuple(QUADRUPED):
         seen["velocity"], seen["yaw"] = velocity_errors(scene)
+        seen["done"] = np.column_stack([scene.velocity[:, :2], scene.yaw_rate])
         seen["power"] = np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
         seen["distance"] = np.hypot(*scene.velocity[:, :2].T)
     return seen
 
 
 def _result(
-    seen: dict[str, Array], scene: Scene, columns: tuple[str, ...], asked: Array, parameters: Array, hardness: Array
+    seen: dict[str, Array],
+    scene: Scene,
+    commands: Mapping[str, tuple[float, float]],
+    asked: Array,
+    parameters: Array,
+    hardness: Array,
 ) -> CourseResult:
-    """The figures of each run. seen: by period, shape (periods, n); the rest: what the runs started with."""
+    """The figures of each run. seen: by period, shape (periods, n, ...); the rest: what the runs started with."""
     fell: Bools = np.logical_or.accumulate(seen["failed"], axis=0)
     alive = ~fell & ~seen["timeout"].astype(bool)  # a robot that fell no longer counts
     time = scene.dt * np.arange(len(alive))[:, None]
     counts, last = alive & (time >= SETTLE), time[::-1] + scene.dt <= HOLD
+    errs = counts | fell & (time >= SETTLE)
 
     def total(name: str) -> Array:
         """Over the periods that count; NaN where there are none."""
         return np.where(counts.any(axis=0), np.where(counts, seen.get(name, np.nan), 0.0).sum(axis=0), np.nan)
 
-    asks = np.hypot(asked[:, 0], asked[:, 1]) > 0.1 if "distance" in seen else False
+    def error(name: str, of_nothing: Array) -> Array:
+        """Mean over the run; a robot that fell errs as one that stands still. NaN where nothing counts."""
+        every = np.where(fell, of_nothing, seen[name]) if name in seen else np.full(errs.shape, np.nan)
+        return np.where(errs.any(axis=0), np.where(errs, every, 0.0).sum(axis=0), np.nan) / np.maximum(errs.sum(axis=0), 1)
+
+    success = ~fell[-1] & ((alive & seen["success"] & last).sum(axis=0) > 0.9 * last.sum())
+    asks: Array | Bools = np.zeros(len(asked), dtype=bool)
+    if "done" in seen:
+        mean = np.where(counts[..., None], seen["done"], 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)[:, None]
+        success &= counts.any(axis=0) & followed(asked, mean, commands)
+        asks = np.hypot(asked[:, 0], asked[:, 1]) > 0.1
     weight = scene.mass * 9.81 * np.where(asks & (total("distance") > 0), total("distance"), np.nan)
     return CourseResult(
         asked,
-        columns,
+        tuple(commands),
         fell[-1],
-        ~fell[-1] & ((alive & seen["success"] & last).sum(axis=0) > 0.9 * last.sum()),
-        total("velocity") / np.maximum(counts.sum(axis=0), 1),
-        total("yaw") / np.maximum(counts.sum(axis=0), 1),
+        success,
+        error("velocity", np.hypot(*asked[:, :2].T) if "velocity" in seen else hardness),
+        error("yaw", np.abs(asked[:, 2]) if "yaw" in seen else hardness),
         total("power") / weight,
         np.clip(np.where(alive, 1 - seen["torque"], 1.0).min(axis=0), 0.0, 1.0),
         np.where(alive, seen["speed"], 0.0).max(axis=0),

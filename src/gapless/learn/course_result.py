@@ -26,9 +26,10 @@ class CourseResult(Result):
     columns: tuple[str, ...]
     fell: Bools
     success: Bools
-    """For a task that can say so; else that the robot did not fall."""
+    """Whether the task was done, as it says itself; that the robot did not fall, for a task that does not say."""
     velocity_error: Array
-    """Mean length of the error in velocity over the ground, gait and all, until a fall [m/s]; NaN for robots without legs."""
+    """Mean length of the error in velocity over the ground, gait and all [m/s]; after a fall, that of standing still. NaN for
+    robots without legs."""
     yaw_error: Array
     """[rad/s]"""
     cost_of_transport: Array
@@ -45,6 +46,8 @@ class CourseResult(Result):
     """Of the ground where it started, 0 to 1; 0 on a floor."""
     policy: str = ""
     """Where the policy comes from."""
+    idle: dict[str, float] = field(default_factory=dict)
+    """The figures of a policy whose output is zero, on the same robots; empty where it was not run."""
     parameters: Array = field(default_factory=lambda: np.zeros((0, 0)), metadata=NOT_SAVED)
     """What each robot was. Shape: (runs, parameters)."""
 
@@ -54,15 +57,22 @@ class CourseResult(Result):
         return {name: value for name, value in figures.items() if np.isfinite(value)}
 
     def json(self) -> dict[str, Any]:
-        return {"verdict": self.verdict().text, "figures": self.summary()} | super().json()
+        head = {"verdict": self.verdict().text, "good": self.verdict().good, "figures": self.summary(), "idle": self.idle}
+        return head | super().json()
 
     @property
     def title(self) -> str:
         return f"Course of {self.policy or 'a policy'}"
 
     def verdict(self) -> Verdict:
-        share = float(self.success.mean())
-        return Verdict(f"{share:.1%} of {len(self.fell)} runs succeeded.", good=share >= GOOD)
+        share, idle = float(self.success.mean()), self.idle.get("success", 0.0)
+        text = f"{share:.1%} of {len(self.fell)} runs succeeded"
+        if not self.idle:
+            return Verdict(f"{text}.", good=share >= GOOD)
+        text += f"; of the same runs with a policy that does nothing (an output of zero), {idle:.1%}."
+        if share <= idle:
+            text += " The policy is no better than doing nothing."
+        return Verdict(text, good=share >= max(GOOD, idle))
 
     def sections(self) -> Iterator[Section]:
         yield self._figures()
@@ -74,7 +84,7 @@ class CourseResult(Result):
             axes = {"xaxis": "velocity error [m/s]", "yaxis": "yaw rate error [rad/s]"}
             layout = {axis: {"title": text} for axis, text in axes.items()}
             yield Section("Every run", plots=[Plot("each run; red ones fell", clouds, layout, 360)], wide=True)
-            yield Section("By command", table=Table(("command", "falls", *axes.values()), list(self._by_command())))
+            yield Section("By command", table=Table(("command", "falls", "success", *axes.values()), list(self._by_command())))
         if self.hardness.any():
             ends = np.linspace(0.0, 1.0, 5)
             bands = [(low, high, (self.hardness >= low) & (self.hardness <= high)) for low, high in pairwise(ends)]
@@ -85,19 +95,23 @@ class CourseResult(Result):
         return [in_terminal(self._figures())]
 
     def _figures(self) -> Section:
-        rows = [[FIGURES[name][0], FIGURES[name][1].format(value)] for name, value in self.summary().items()]
-        return Section("Figures", table=Table(("", "value"), rows))
+        rows = []
+        for name, value in self.summary().items():
+            label, form, _ = FIGURES[name]
+            rows.append([label, form.format(value), *([form.format(self.idle[name]) if name in self.idle else ""] * bool(self.idle))])
+        return Section("Figures", table=Table(("", "value", *["doing nothing"] * bool(self.idle)), rows))
 
     def _by_command(self) -> Iterator[list[str | Cell]]:
-        """Falls and mean errors of the runs at each command; none where all fell before errors count."""
+        """Falls, success and mean errors of the runs at each command; no errors where none counted."""
         for command in np.unique(self.command, axis=0):
             runs = (self.command == command).all(axis=1)
             words = ", ".join(f"{c} {v:+.1f}" for c, v in zip(self.columns, command, strict=True))
-            cells = [Cell(f"{self.fell[runs].mean():.0%}", float(self.fell[runs].mean()))]
+            bad = [float(part[runs].mean()) for part in (self.fell, ~self.success)]
+            cells = [Cell(f"{bad[0]:.0%}", bad[0]), Cell(f"{1 - bad[1]:.0%}", bad[1])]
             for errors in (self.velocity_error[runs], self.yaw_error[runs]):
                 seen = errors[np.isfinite(errors)]
                 cells.append(
-                    Cell(f"{seen.mean():.3f}", min(2 * float(seen.mean()), 1.0)) if len(seen) else Cell("all fell", 1.0)
+                    Cell(f"{seen.mean():.3f}", min(2 * float(seen.mean()), 1.0)) if len(seen) else Cell("none counted", 1.0)
                 )
             yield [words, *cells]
 

@@ -36,10 +36,17 @@ class Entrant:
     seed: int
 
     def judge(self, draws: int = course.DRAWS, push: bool = True, threads: int = 0) -> CourseResult:
-        """Run the course: every command of a grid, on `draws` robots each, kicked every 2.5 s if `push`."""
-        rng = np.random.default_rng([self.seed, 2])
-        result = course.run(self.twin, self.task, self.policy, self.belief, rng, draws, push, threads=threads)
-        return dataclasses.replace(result, policy=self.folder)
+        """Run the course: every command of a grid, on `draws` robots each, kicked every 2.5 s if `push`.
+
+        Beside the policy, one whose output is zero runs it on the same robots with the same kicks.
+        """
+        result, idle = (
+            course.run(
+                self.twin, self.task, act, self.belief, np.random.default_rng([self.seed, 2]), draws, push, threads=threads
+            )
+            for act in (self.policy, course.Idle(self.policy.contract))
+        )
+        return dataclasses.replace(result, policy=self.folder, idle=idle.summary())
 
     def film(self, path: str | os.PathLike[str]) -> None:
         """Film the policy at its task on one of the robots, as an animated PNG; bad input where OpenGL does not start."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
-from gapless.identify.excitation.information import DRAWS, Judge, Uncertain, uncertain
+from gapless.identify.excitation.information import CHECKED, DRAWS, Judge, Uncertain, uncertain
 from gapless.identify.excitation.limits import Limits, home_pose, levers, moving
 from gapless.identify.excitation.result import MOTIONS, Excitation
 from gapless.report import few
@@ -176,7 +176,8 @@ def excite(
     warnings = _unchecked(judge, bounds, still)
     if winner < 2:
         warnings.append(f"nothing was found that tells more than the {MOTIONS[winner]}")
-    motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
+        motions[-1:] = _kept(judge, motions[[winner]])
+        after[-1:], left[-1:] = _expected(judge, motions[-1:])
     peaks = judge.run(motions[-1][None], judge.robots).peaks
     peaks = Limits(peaks.low.min(axis=0), *(top.max(axis=0) for top in (peaks.high, peaks.speed, peaks.torque)))
     return Excitation(
@@ -249,12 +250,12 @@ def _usual(judge: Judge, seconds: float, rng: np.random.Generator) -> Array:
     base = np.tile(judge.home, (2, len(chirp), 1))
     size = np.minimum(0.3 * levers(twin), judge.gentle(swing))
     size = judge.fill(base, swing, size, (1, 1, 1 + DRAWS, 1 + DRAWS))
-    return _kept(judge, np.stack([judge.clear(m) for m in base + size[:, None] * swing]))
+    return _kept(judge, np.stack([judge.clear(m) for m in base + size[:, None] * swing]), DRAWS)
 
 
-def _kept(judge: Judge, motions: Array) -> Array:
-    """Motions (n, periods, joints) that all robots drawn from the belief keep the limits with."""
-    motions, _, fine = judge.safe(judge.safe(motions, DRAWS)[0])
+def _kept(judge: Judge, motions: Array, drawn: int = CHECKED) -> Array:
+    """Motions (n, periods, joints) with which the mean of the belief and robots drawn from it keep the limits."""
+    motions, _, fine = judge.safe(motions, drawn)
     if not fine.all():
         raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}")
     return motions

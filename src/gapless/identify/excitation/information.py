@@ -270,6 +270,6 @@ class Judge:
                 fine[part] = (over <= 1.0).all() and not self.guard.touches(path.reshape(-1, path.shape[-1]))
             if fine.all():
                 break
-            scale[todo] *= np.clip(np.where(worst > 1.0, 0.99 / worst, 1.0), 0.4, 1.0)
-            scale[~fine] *= 0.97  # and its other joints, as these may be what moves it
+            scale[todo] *= np.clip(np.where(worst > 1.0, (0.98 / worst) ** 2, 1.0), 0.4, 1.0)  # clipped torque hides the rest
+            scale[~fine] *= 0.95  # and its other joints, as these may be what moves it
         return motions, scale, fine

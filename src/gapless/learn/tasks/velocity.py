@@ -19,6 +19,9 @@ QUADRUPED = {"vx": (-0.7, 1.2), "vy": (-0.45, 0.45), "yaw_rate": (-1.0, 1.0)}
 BIPED = {"vx": (-0.2, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.6, 0.6)}
 WAKE = 0.2
 """Base speed above which a biped steps even when asked to stand; its ankles can stop little more [m/s]."""
+FOLLOWED = 0.1, 0.2
+"""A command counts as followed within a tenth of the largest command plus a fifth of this one, as the accuracy of instruments
+is stated: kicks and drift do not grow with the command, slip does. Standing still follows none of the course but zero."""
 ROWS = 32
 """Rows of a reference gait; even, so that it is its own mirror image half a cycle later."""
 
@@ -106,6 +109,20 @@ class VelocityTask:
 def velocity_errors(scene: Scene) -> tuple[Array, Array]:
     """Errors of the velocity over the ground [m/s] and of the yaw rate [rad/s], under commands (vx, vy, yaw rate)."""
     return np.hypot(*(scene.velocity[:, :2] - scene.command[:, :2]).T), np.abs(scene.yaw_rate - scene.command[:, 2])
+
+
+def followed(command: Array, mean: Array, commands: Mapping[str, tuple[float, float]]) -> Bools:
+    """Whether the mean velocity of a run, in which gait and kicks average out, is what was commanded; see `FOLLOWED`.
+
+    Args:
+        command: vx, vy [m/s], yaw rate [rad/s], shape (n, 3).
+        mean: what they were on average, shape (n, 3).
+        commands: the task's ranges.
+    """
+    vx, vy, turn = (max(abs(low), abs(high)) for low, high in commands.values())
+    of_largest, of_command = FOLLOWED
+    move = np.hypot(*(mean - command)[:, :2].T) <= of_largest * max(vx, vy) + of_command * np.hypot(*command[:, :2].T)
+    return np.asarray(move & (np.abs(mean - command)[:, 2] <= of_largest * turn + of_command * np.abs(command[:, 2])))
 
 
 def following(error: Array, width: float, weight: float = 2.0) -> Array:
