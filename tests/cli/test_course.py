@@ -25,27 +25,34 @@ def short_course(monkeypatch):
     monkeypatch.setattr("gapless.learn.course.run", lambda *args, **kw: run_course(*args, seconds=1.5, **kw))
 
 
+def run(*words):
+    """A course that a policy of one iteration fails: exit code 1."""
+    with pytest.raises(SystemExit) as ended:
+        main(["course", *map(str, words), "--draws", "1", "--threads", "1"])
+    assert ended.value.code == 1
+
+
 def test_figures_are_printed_and_drawn(policy, tmp_path, capsys):
     page = tmp_path / "course.html"
-    main(["course", str(policy), "--robot", "quadruped", "--draws", "1", "--threads", "1", "--out", str(page)])
+    run(policy, "--robot", "quadruped", "--out", page)
     assert "velocity error" in capsys.readouterr().out
     assert "vx +1.0, vy -0.3, yaw_rate +0.8" in page.read_text()
-    main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
+    run(policy, "--json")
     figures = json.loads(capsys.readouterr().out)["figures"]
     assert figures["runs"] == 36
     assert {"falls", "velocity_error", "yaw_error", "cost_of_transport", "torque_margin", "roughness"} <= figures.keys()
-    main(["course", str(policy), "--draws", "1", "--threads", "1", "--json"])
+    run(policy, "--json")
     assert json.loads(capsys.readouterr().out)["figures"] == figures  # the same robots each time
 
 
 def test_a_policy_is_judged_on_terrain_and_falls_are_shown_by_its_hardness(policy, tmp_path, capsys):
     page = tmp_path / "course.html"
-    main(["course", str(policy), "--terrain", "steps", "--draws", "1", "--threads", "1", "--out", str(page)])
+    run(policy, "--terrain", "steps", "--out", page)
     assert "By hardness of the ground" in page.read_text()
     capsys.readouterr()
     figures = []
     for options in (["--terrain", "steps"], ["--terrain", "flat"], []):
-        main(["course", str(policy), *options, "--draws", "1", "--threads", "1", "--json"])
+        run(policy, *options, "--json")
         figures.append(json.loads(capsys.readouterr().out)["figures"])
     assert figures[0] != figures[1] == figures[2]
 

@@ -1,13 +1,16 @@
 """The course, on policies whose result is known beforehand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from gapless.learn import course
+from gapless.learn import course, enter
 from gapless.learn.ground import on_terrain
 from gapless.learn.run import Run, train
 from gapless.learn.settings import PPOSettings
 from gapless.learn.tasks import task_of
+from gapless.learn.tasks.velocity import followed
 from gapless.policy import load_policy
 from gapless.twin import Motor, Twin
 
@@ -31,7 +34,7 @@ def test_a_robot_that_stands_still_errs_by_what_it_was_told(twin):
     np.testing.assert_allclose(result.yaw_error, np.abs(result.command[:, 2]), atol=0.02)
     summary = result.summary()
     assert summary["falls"] == 0.0
-    assert summary["success"] == 1.0
+    assert summary["success"] == 1 / 36  # only where it was told to stand
     assert summary["roughness"] == 0.0
     assert 0.5 < summary["torque_margin"] < 1.0
 
@@ -59,6 +62,29 @@ def test_a_policy_that_throws_the_robot_over_falls_and_stays_out(twin):
     result = course.run(twin, task_of("velocity", twin), mad, None, np.random.default_rng(0), 1, False, 2.0, threads=1)
     assert result.summary()["falls"] > 0.5
     assert sum(int(c.sum()) for c in calls[1:]) >= result.fell.sum()
+    assert not result.success[result.fell].any()
+    early = result.fell & (np.hypot(*result.command[:, :2].T) > 0)
+    asked = np.hypot(*result.command[early, :2].T)
+    assert (result.velocity_error[early] > 0.5 * asked).all()  # what falls errs on as if it stood, and does not count for less
+
+
+def test_a_command_is_followed_within_a_tenth_of_the_largest_and_a_fifth_of_itself():
+    commands = {"vx": (-0.7, 1.2), "vy": (-0.4, 0.4), "yaw_rate": (-1.0, 1.0)}
+    asked = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 0.8], [0.0, 0.0, 0.8]])
+    mean = np.array([[0.69, 0.0, 0.0], [0.67, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.55], [0.0, 0.0, 0.53]])
+    assert followed(asked, mean, commands).tolist() == [True, False, False, True, False]
+
+
+def test_doing_nothing_runs_the_same_course_beside_a_policy(twin, tmp_path, monkeypatch):
+    settings = PPOSettings(worlds=4, steps=4, iterations=1, hidden=(8,), epochs=1, minibatches=1)
+    train(Run("velocity", "quadruped", "none", settings=settings), tmp_path, threads=1)
+    short = partial(course.run, seconds=1.5)
+    monkeypatch.setattr(course, "run", short)
+    result = enter(tmp_path).judge(1, False, 1)
+    alone = short(twin, task_of("velocity", twin), still, None, np.random.default_rng([1, 2]), 1, False, threads=1)
+    assert result.idle == alone.summary()
+    assert not result.verdict().good
+    assert "doing nothing" in str(result)
 
 
 def test_kicks_are_as_hard_as_said(twin):

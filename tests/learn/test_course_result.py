@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 from gapless.learn import CourseResult
 
@@ -17,7 +18,21 @@ def made() -> CourseResult:
 def test_runs_that_fell_at_once_do_not_make_an_error_look_smaller(tmp_path):
     made().page(tmp_path / "page.html")
     rows = re.findall(r"vx [^<]*</td>(.*?)</tr>", (tmp_path / "page.html").read_text(), re.DOTALL)
-    assert [re.findall(r">([^<]+)</td>", row) for row in rows] == [["100%", "all fell", "all fell"], ["50%", "1.044", "1.044"]]
+    assert [re.findall(r">([^<]+)</td>", row) for row in rows] == [
+        ["100%", "0%", "none counted", "none counted"],
+        ["50%", "50%", "1.044", "1.044"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("success", "idle", "good", "sentence"),
+    [(0.97, 0.03, True, "3.0%"), (0.97, 0.99, False, "no better"), (1.0, 1.0, True, "no better"), (0.5, 0.0, False, "50.0%")],
+)
+def test_a_policy_that_does_not_beat_doing_nothing_says_so(success, idle, good, sentence):
+    done, zero = np.arange(100) < 100 * success, np.zeros(100)
+    verdict = CourseResult(np.zeros((100, 0)), (), ~done, done, *[zero] * 8, idle={"success": idle}).verdict()
+    assert verdict.good == good
+    assert sentence in verdict.text
 
 
 def test_a_result_comes_back_from_its_folder(tmp_path):

@@ -5,8 +5,9 @@ import pytest
 
 from gapless.errors import BadInput
 from gapless.identify.excitation.design import WORK, excite
-from gapless.identify.excitation.information import Judge, Simulator, Uncertain, uncertain
-from gapless.identify.excitation.limits import Guard, limits_of
+from gapless.identify.excitation.information import Judge, Uncertain, uncertain
+from gapless.identify.excitation.limits import Guard, home_pose, limits_of
+from gapless.identify.excitation.simulate import Simulator
 from gapless.twin import Box, Gaussian, Particles, Point, Twin
 from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record
 
@@ -31,12 +32,15 @@ def test_simulated_robots_do_what_stand_ins_do():
     twin = Twin.load("arm")
     belief = known(twin)
     truth, motion = belief.sample(1, np.random.default_rng(2)), plan("chirp", twin, 3.0, np.random.default_rng(1))
-    simulated = Simulator(twin)(motion[None], twin.expand(truth, belief.space))
+    simulator = Simulator(twin, home_pose(twin))
+    simulated = simulator(motion[None], twin.expand(truth, belief.space))
     change = dict(zip(belief.space.names, truth[0].tolist(), strict=True))
-    log = record(StandIn(Spec("arm", tolerance=0, timestep=twin.model.opt.timestep, change=change)), motion)
-    np.testing.assert_allclose(simulated.q[0], log["q"].values[:-1], atol=1e-9)
-    assert (simulated.peaks.speed[0] >= np.abs(log["dq"].values[:-1]).max(axis=0) - 1e-9).all()
-    assert (simulated.peaks.torque[0] >= np.abs(log["tau"].values[:-1]).max(axis=0) - 1e-9).all()
+    told = np.concatenate([np.tile(home_pose(twin), (simulator.lead, 1)), motion])  # it stands before it moves
+    log = record(StandIn(Spec("arm", tolerance=0, timestep=twin.model.opt.timestep, change=change)), told)
+    q, dq, tau = (log[s].values[simulator.lead : -1] for s in ("q", "dq", "tau"))
+    np.testing.assert_allclose(simulated.q[0], q, atol=1e-9)
+    assert (simulated.peaks.speed[0] >= np.abs(dq).max(axis=0) - 1e-9).all()
+    assert (simulated.peaks.torque[0] >= 0.9 * np.abs(tau).max(axis=0)).all()  # over a period
 
 
 def test_what_is_left_is_the_inverse_of_prior_and_gained_information():
@@ -54,7 +58,7 @@ def test_positions_do_not_tell_a_servos_scale():
     twin = Twin.load("arm")
     space = twin.space.select("gains.*/wrist_roll", "friction.*/wrist_roll", "armature.inertia/wrist_roll")
     judge = Judge(twin, uncertain(twin, Point(space, space.nominal), np.random.default_rng(0)), limits_of(twin), 0.001)
-    information, _ = judge.information(plan("chirp", twin, 5.0, np.random.default_rng(0))[None], np.zeros(len(space)))
+    information = judge.information(plan("chirp", twin, 5.0, np.random.default_rng(0))[None], np.zeros(len(space)))
     per_factor = {"friction.coulomb/wrist_roll": 1.0}  # an amount, whose nominal value is one unit of scale
     scale = np.array([per_factor.get(p.name, 1.0 / p.scale) for p in space.parameters])
     along = scale / np.linalg.norm(scale)
@@ -123,13 +127,62 @@ def test_what_a_model_does_not_state_is_said_not_to_be_checked(tmp_path, servo):
 
 
 def test_an_interrupted_search_keeps_the_best_so_far():
-    def interrupt(simulated: float, left: float) -> None:
-        raise KeyboardInterrupt
+    def interrupt(done: float, words: str) -> None:
+        if "leaves" in words:
+            raise KeyboardInterrupt
 
     twin = Twin.load("bench")
     found = excite(twin, known(twin), 5.0, limits_of(twin), np.random.default_rng(0), tick=interrupt)
     assert found.candidates == 8
     assert found.left["designed"] < 1
+
+
+SERVO = '<position joint="{0}" kp="{1}" kv="{2}" forcerange="-{3} {3}"/>'
+LINK = """<body pos="0 0 {0}"><joint name="{1}" axis="0 1 0" range="{2}" armature="0.02" damping="0.1" frictionloss="0.05"/>
+<inertial pos="0.1 0 0" mass="0.3" diaginertia="1e-3 1e-3 1e-3"/>{3}</body>"""
+
+
+def made(folder, wrist="-1 1", actuators=SERVO.format("wrist", 1000, 3, 3), shoulder=SERVO.format("shoulder", 1000, 3, 3)):
+    """Two links in a row, held out level, with servos as stiff as those of small arms."""
+    arm = LINK.format(0.5, "shoulder", "-1 1", LINK.format(0, "wrist", wrist, ""))
+    head = '<mujoco><compiler angle="radian"/><option timestep="0.004"/>'
+    (folder / "made.xml").write_text(
+        f"{head}<worldbody>{arm}</worldbody><actuator>{shoulder}{actuators}</actuator></mujoco>"
+    )
+    return Twin.load(folder / "made.xml")
+
+
+def test_stiff_servos_that_a_jump_of_the_command_saturates_are_moved_gently(tmp_path):
+    twin = made(tmp_path)
+    bounds = limits_of(twin)
+    result = excite(twin, None, 3.0, bounds, np.random.default_rng(0), work=0.01 * WORK)
+    assert np.ptp(result.motion, axis=0).min() > 0.005
+    assert (result.peaks.torque <= bounds.torque).all()
+    assert (result.peaks.speed <= bounds.speed).all()
+
+
+def test_a_home_at_the_end_of_a_range_is_left_before_the_motion_starts(tmp_path):
+    twin = made(tmp_path, wrist="0 1")
+    result = excite(twin, None, 2.0, limits_of(twin), np.random.default_rng(0), work=0.01 * WORK)
+    np.testing.assert_allclose(result.motion[0], [0.0, 0.03])
+    assert result.peaks.low[1] >= 0.0
+    assert any("go there first: wrist at 0.030" in w for w in result.warnings)
+
+
+def test_joints_that_are_no_position_servos_hold_still(tmp_path):
+    twin = made(tmp_path, actuators='<velocity joint="wrist" kv="5" ctrlrange="-5 5"/>')
+    result = excite(twin, None, 2.0, limits_of(twin), np.random.default_rng(0), work=0.01 * WORK)
+    assert np.ptp(result.motion, axis=0)[0] > 0.005
+    assert not result.motion[:, 1].any()
+    assert not any(name.endswith("/wrist") for name in result.what.space.names)
+    assert any("wrist" in w for w in result.warnings)
+
+
+def test_a_drive_that_cannot_hold_its_joint_is_named_at_once(tmp_path):
+    twin = made(tmp_path, shoulder=SERVO.format("shoulder", 1000, 3, 0.7))  # 0.3 kg at 0.1 m, twice, take 0.59 N m
+    with pytest.raises(BadInput, match=r"cannot stand at home .*: shoulder takes 0.5\d* N m, of 0.535 .*--torque") as caught:
+        excite(twin, None, 4.0, limits_of(twin, torque=0.9), np.random.default_rng(0))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def excite(
         )
     periods = round(seconds / twin.control_dt)
     compared = len(MOTIONS) * AVERAGED * (judge.probes + 1) * periods * twin.substeps * twin.model.nv
-    judge.share_columns(local=compared > COMPARED * work)
+    judge.share_columns(local=compared > COMPARED * work and moves.sum() > 1)
     tick(0.0, "a chirp and a multisine within the limits")
     usual = _usual(judge, seconds, rng)
     parts = max(1, round(seconds / STRETCH))
@@ -172,12 +172,14 @@ def excite(
     rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
     motions = np.concatenate([usual, _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])])
     after, left = _expected(judge, motions)
-    winner = int(left.argmin())
     warnings = _unchecked(judge, bounds, still)
-    if winner < 2:
+    winner = int(left.argmin())
+    if winner < 2:  # so far only a few robots keep the limits with it
+        motions[[winner]] = _kept(judge, motions[[winner]])
+        after[[winner]], left[[winner]] = _expected(judge, motions[[winner]])
+    if left[winner] < left[-1]:
         warnings.append(f"nothing was found that tells more than the {MOTIONS[winner]}")
-        motions[-1:] = _kept(judge, motions[[winner]])
-        after[-1:], left[-1:] = _expected(judge, motions[-1:])
+        motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
     peaks = judge.run(motions[-1][None], judge.robots).peaks
     peaks = Limits(peaks.low.min(axis=0), *(top.max(axis=0) for top in (peaks.high, peaks.speed, peaks.torque)))
     return Excitation(
@@ -230,7 +232,7 @@ def _unchecked(judge: Judge, bounds: Limits, still: tuple[str, ...]) -> list[str
         out.append(f"home is at the limit of joints, so that the motion starts beside it; go there first: {few(beside)} rad")
     if judge.left_out:
         share = f"{judge.left_out} of {len(judge.what.robots)} robots drawn from the belief"
-        out.append(f"{share} break the limits even when they stand at home, and were left out")
+        out.append(f"{share} break the limits however little they move, and were left out")
     if judge.local:
         out.append("intervals neglect what a parameter does to other joints than its own; a larger --effort would not")
     if judge.guard.blind:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.identify.excitation.limits import MARGIN, Guard, Limits, moving, start_of, torque_limits
+from gapless.identify.excitation.limits import MARGIN, Guard, Limits, levers, moving, start_of, torque_limits
 from gapless.identify.excitation.simulate import Simulated, Simulator
 from gapless.identify.full_model.window_objective import reaches
 from gapless.identify.least_squares import colouring
@@ -19,7 +19,9 @@ CHECKED = 32  # and in the end
 FILLED = 0.96  # share of a design's limits that a motion is filled to
 SATURATED = 1.5  # a drive at its limit would need more than it shows: about as much, so that motions shrink fast enough
 BASE = 0.7  # share of a design's limits that the way into a pose and back may take: the rest is for moving about it
-STANDS = 1.0  # s: for so long robots must keep the limits where they stand
+STANDS = 1.0  # s: for so long robots must keep the limits where they stand, and then when they are nudged
+NUDGE = 0.005  # rad: by as little,
+NUDGED = 0.2  # and by no more than this share of what the jumps of its commands allow
 
 
 @dataclass(frozen=True)
@@ -112,26 +114,36 @@ class Judge:
         self._stand()
 
     def _stand(self) -> None:
-        """Robots, the mean of the belief first, that keep the limits where they stand, and the torque that this takes them."""
-        robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
-        still = np.tile(self.home, (1, max(1, round(STANDS / self.twin.control_dt)), 1))
-        simulated = self.run(still, robots)
-        over = self._over(simulated)
-        if (over[:, 0] > 1.0).any():
-            raise BadInput(f"{self.twin.name} cannot even stand at home: {self._tightest(simulated, over[:, :1])}")
-        keeps = (over.max(axis=0) <= 1.0).all(axis=1)
-        self.left_out = int((~keeps).sum())
-        """Robots drawn from the belief that do not keep the limits even where they stand."""
-        self.robots, self.rest = robots[keeps], simulated.peaks.torque[keeps]
+        """Robots, the mean of the belief first, that keep the limits where they stand and when they are nudged, and the torque
+        that standing takes them. A servo that is unstable at the belief's edge swings up however small a motion is.
+        """
+        self.robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
+        time = np.arange(max(1, round(STANDS / self.twin.control_dt))) * self.twin.control_dt
+        motion, verb = np.tile(self.home, (1, len(time), 1)), "stand at home"
+        wave = np.broadcast_to(np.sin(2 * np.pi * time / STANDS)[None, :, None], motion.shape) * self.moves
+        for nudge in (False, True):
+            if nudge:
+                motion = motion + np.minimum(NUDGE * levers(self.twin), NUDGED * self.gentle(wave))[:, None] * wave
+                verb = f"move by {np.ptp(motion, axis=1).max() / 2:.2g} rad about home"
+            simulated = self.run(motion, self.robots)
+            over = self._over(simulated)
+            if (over[:, 0] > 1.0).any():
+                raise BadInput(f"{self.twin.name} cannot {verb} within the limits: {self._tightest(simulated, over[:, :1])}")
+            keeps = (over.max(axis=0) <= 1.0).all(axis=1)
+            rest = self.rest if nudge else simulated.peaks.torque
+            self.robots, self.rest = self.robots[keeps], rest[keeps]
+        self.left_out = 1 + len(self.what.robots) - len(self.robots)
+        """Robots drawn from the belief that break the limits however little they move."""
 
     def share_columns(self, local: bool) -> None:
-        """Parameters that move different joints share a simulation: of different limbs, as nothing is lost by that.
+        """Parameters that move different joints share a simulation: those of different limbs, by which nothing is lost.
 
         local: a parameter of a joint moves that joint alone, which it moves most: few simulations for many joints.
         """
         joints, space = np.array(self.twin.joints), self.what.space
         trees = self.twin.model.dof_treeid[[d.dof for d in self.twin.drives]].astype(np.int64)
-        self._affects = np.array([reaches(self.twin, p.members or (p.name,), trees) for p in space.parameters])[self.columns]
+        every = [reaches(self.twin, p.members or (p.name,), trees) for p in space.parameters]
+        self._affects = np.array(every).reshape(-1, len(joints))[self.columns]
         if local:
             own = np.array([joints == space.names[i].partition("/")[2] for i in self.columns])
             self._affects = np.where(own.any(axis=1, keepdims=True), own, self._affects)
@@ -270,6 +282,7 @@ class Judge:
                 fine[part] = (over <= 1.0).all() and not self.guard.touches(path.reshape(-1, path.shape[-1]))
             if fine.all():
                 break
-            scale[todo] *= np.clip(np.where(worst > 1.0, (0.98 / worst) ** 2, 1.0), 0.4, 1.0)  # clipped torque hides the rest
+            shrink = np.where(worst > 1.0, (0.98 / np.maximum(worst, 1.0)) ** 2, 1.0)  # squared, as a clipped torque hides more
+            scale[todo] *= np.maximum(shrink, 0.4)
             scale[~fine] *= 0.95  # and its other joints, as these may be what moves it
         return motions, scale, fine
