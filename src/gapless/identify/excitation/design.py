@@ -173,10 +173,10 @@ def excite(
     motions = np.concatenate([usual, _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])])
     after, left = _expected(judge, motions)
     warnings = _unchecked(judge, bounds, still)
+    for i in np.flatnonzero(left < left[-1]):  # so far only a few robots keep the limits with them
+        motions[[i]] = _kept(judge, motions[[i]])
+        after[[i]], left[[i]] = _expected(judge, motions[[i]])
     winner = int(left.argmin())
-    if winner < 2:  # so far only a few robots keep the limits with it
-        motions[[winner]] = _kept(judge, motions[[winner]])
-        after[[winner]], left[[winner]] = _expected(judge, motions[[winner]])
     if left[winner] < left[-1]:
         warnings.append(f"nothing was found that tells more than the {MOTIONS[winner]}")
         motions[-1], after[-1], left[-1] = motions[winner], after[winner], left[winner]
@@ -252,7 +252,9 @@ def _usual(judge: Judge, seconds: float, rng: np.random.Generator) -> Array:
     base = np.tile(judge.home, (2, len(chirp), 1))
     size = np.minimum(0.3 * levers(twin), judge.gentle(swing))
     size = judge.fill(base, swing, size, (1, 1, 1 + DRAWS, 1 + DRAWS))
-    return _kept(judge, np.stack([judge.clear(m) for m in base + size[:, None] * swing]), DRAWS)
+    motions = _kept(judge, np.stack([judge.clear(m) for m in base + size[:, None] * swing]), DRAWS)
+    judge.sort(motions)
+    return _kept(judge, motions, DRAWS)
 
 
 def _kept(judge: Judge, motions: Array, drawn: int = CHECKED) -> Array:
@@ -335,7 +337,7 @@ def _expected(judge: Judge, motions: Array) -> tuple[Array, Array]:
     """What motions tell, averaged over the mean and robots drawn from the belief: deviations (m, parameters), left (m,)."""
     space = judge.what.space
     first = [judge.twin.space.names.index((p.members or (p.name,))[0]) for p in space.parameters]
-    points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.robots[1:AVERAGED, first])])
+    points = np.concatenate([judge.what.centre[None], space.to_scaled(judge.drawn[: AVERAGED - 1, first])])
     informations = np.stack([judge.information(motions, point) for point in points])
     after = np.sqrt((judge.what.after(informations) ** 2).mean(axis=0))
     return after, judge.what.left(after)

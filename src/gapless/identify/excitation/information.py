@@ -132,6 +132,8 @@ class Judge:
             keeps = (over.max(axis=0) <= 1.0).all(axis=1)
             rest = self.rest if nudge else simulated.peaks.torque
             self.robots, self.rest = self.robots[keeps], rest[keeps]
+        self.drawn = self.robots[1:]
+        """Of the robots, those drawn from the belief, as they were drawn. Shape: (n, parameters of the twin)."""
         self.left_out = 1 + len(self.what.robots) - len(self.robots)
         """Robots drawn from the belief that break the limits however little they move."""
 
@@ -199,6 +201,13 @@ class Judge:
         if (worst > 1.0).any():
             self.tightest = self._tightest(simulated, over)
         return worst, simulated
+
+    def sort(self, motions: Array) -> None:
+        """Put the robots first that come nearest to the limits in motions (m, periods, joints): the others keep what they do."""
+        simulated = self.run(motions, self.robots)
+        over = self._over(simulated, np.tile(self.rest, (len(motions), 1))).max(axis=(0, 2)).reshape(len(motions), -1).max(axis=0)
+        order = np.r_[0, 1 + np.argsort(-over[1:], kind="stable")]
+        self.robots, self.rest = self.robots[order], self.rest[order]
 
     def _tightest(self, simulated: Simulated, over: Array) -> str:
         """The limit that is exceeded most, as a part of a sentence with what to do about it."""
