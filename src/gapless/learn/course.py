@@ -166,11 +166,11 @@ def _result(
         return np.where(errs.any(axis=0), np.where(errs, every, 0.0).sum(axis=0), np.nan) / np.maximum(errs.sum(axis=0), 1)
 
     success = ~fell[-1] & ((alive & seen["success"] & last).sum(axis=0) > 0.9 * last.sum())
-    asks: Array | Bools = np.zeros(len(asked), dtype=bool)
+    asks: Bools = np.zeros(len(asked), dtype=bool)
     if "done" in seen:
         mean = np.where(counts[..., None], seen["done"], 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1)[:, None]
         success &= counts.any(axis=0) & followed(asked, mean, commands)
-        asks = np.hypot(asked[:, 0], asked[:, 1]) > 0.1
+        asks = np.asarray(np.hypot(asked[:, 0], asked[:, 1]) > 0.1)
     weight = scene.mass * 9.81 * np.where(asks & (total("distance") > 0), total("distance"), np.nan)
     return CourseResult(
         asked,

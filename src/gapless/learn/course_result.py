@@ -95,11 +95,12 @@ class CourseResult(Result):
         return [in_terminal(self._figures())]
 
     def _figures(self) -> Section:
-        rows = []
-        for name, value in self.summary().items():
-            label, form, _ = FIGURES[name]
-            rows.append([label, form.format(value), *([form.format(self.idle[name]) if name in self.idle else ""] * bool(self.idle))])
-        return Section("Figures", table=Table(("", "value", *["doing nothing"] * bool(self.idle)), rows))
+        columns = {"value": self.summary()} | ({"doing nothing": self.idle} if self.idle else {})
+        rows = [
+            [FIGURES[name][0], *(FIGURES[name][1].format(of[name]) if name in of else "" for of in columns.values())]
+            for name in columns["value"]
+        ]
+        return Section("Figures", table=Table(("", *columns), rows))
 
     def _by_command(self) -> Iterator[list[str | Cell]]:
         """Falls, success and mean errors of the runs at each command; no errors where none counted."""

@@ -140,15 +140,15 @@ def test_an_interrupted_search_keeps_the_best_so_far():
 SERVO = '<position joint="{0}" kp="{1}" kv="{2}" forcerange="-{3} {3}"/>'
 LINK = """<body pos="0 0 {0}"><joint name="{1}" axis="0 1 0" range="{2}" armature="0.02" damping="0.1" frictionloss="0.05"/>
 <inertial pos="0.1 0 0" mass="0.3" diaginertia="1e-3 1e-3 1e-3"/>{3}</body>"""
+WRIST = SERVO.format("wrist", 1000, 3, 3)
 
 
-def made(folder, wrist="-1 1", actuators=SERVO.format("wrist", 1000, 3, 3), shoulder=SERVO.format("shoulder", 1000, 3, 3)):
+def made(folder, wrist="-1 1", actuator=WRIST, strength=3.0):
     """Two links in a row, held out level, with servos as stiff as those of small arms."""
     arm = LINK.format(0.5, "shoulder", "-1 1", LINK.format(0, "wrist", wrist, ""))
     head = '<mujoco><compiler angle="radian"/><option timestep="0.004"/>'
-    (folder / "made.xml").write_text(
-        f"{head}<worldbody>{arm}</worldbody><actuator>{shoulder}{actuators}</actuator></mujoco>"
-    )
+    drives = SERVO.format("shoulder", 1000, 3, strength) + actuator
+    (folder / "made.xml").write_text(f"{head}<worldbody>{arm}</worldbody><actuator>{drives}</actuator></mujoco>")
     return Twin.load(folder / "made.xml")
 
 
@@ -170,7 +170,7 @@ def test_a_home_at_the_end_of_a_range_is_left_before_the_motion_starts(tmp_path)
 
 
 def test_joints_that_are_no_position_servos_hold_still(tmp_path):
-    twin = made(tmp_path, actuators='<velocity joint="wrist" kv="5" ctrlrange="-5 5"/>')
+    twin = made(tmp_path, actuator='<velocity joint="wrist" kv="5" ctrlrange="-5 5"/>')
     result = excite(twin, None, 2.0, limits_of(twin), np.random.default_rng(0), work=0.01 * WORK)
     assert np.ptp(result.motion, axis=0)[0] > 0.005
     assert not result.motion[:, 1].any()
@@ -179,7 +179,7 @@ def test_joints_that_are_no_position_servos_hold_still(tmp_path):
 
 
 def test_a_drive_that_cannot_hold_its_joint_is_named_at_once(tmp_path):
-    twin = made(tmp_path, shoulder=SERVO.format("shoulder", 1000, 3, 0.7))  # 0.3 kg at 0.1 m, twice, take 0.59 N m
+    twin = made(tmp_path, strength=0.7)  # 0.3 kg at 0.1 m, twice, take 0.59 N m
     with pytest.raises(BadInput, match=r"cannot stand at home .*: shoulder takes 0.5\d* N m, of 0.535 .*--torque") as caught:
         excite(twin, None, 4.0, limits_of(twin, torque=0.9), np.random.default_rng(0))
     assert "\n" not in str(caught.value)

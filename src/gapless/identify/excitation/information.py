@@ -118,6 +118,7 @@ class Judge:
         that standing takes them. A servo that is unstable at the belief's edge swings up however small a motion is.
         """
         self.robots = np.concatenate([self._robots(self.what.centre[None]), self.what.robots])
+        self.rest: Array = np.zeros((len(self.robots), len(self.home)))
         time = np.arange(max(1, round(STANDS / self.twin.control_dt))) * self.twin.control_dt
         motion, verb = np.tile(self.home, (1, len(time), 1)), "stand at home"
         wave = np.broadcast_to(np.sin(2 * np.pi * time / STANDS)[None, :, None], motion.shape) * self.moves
@@ -203,10 +204,10 @@ class Judge:
         return worst, simulated
 
     def sort(self, motions: Array) -> None:
-        """Put the robots first that come nearest to the limits in motions (m, periods, joints): the others keep what they do."""
+        """Put the robots first that come nearest to the limits in motions (m, periods, joints): others keep what they keep."""
         simulated = self.run(motions, self.robots)
-        over = self._over(simulated, np.tile(self.rest, (len(motions), 1))).max(axis=(0, 2)).reshape(len(motions), -1).max(axis=0)
-        order = np.r_[0, 1 + np.argsort(-over[1:], kind="stable")]
+        over = self._over(simulated, np.tile(self.rest, (len(motions), 1))).max(axis=(0, 2))
+        order = np.r_[0, 1 + np.argsort(-over.reshape(len(motions), -1).max(axis=0)[1:], kind="stable")]
         self.robots, self.rest = self.robots[order], self.rest[order]
 
     def _tightest(self, simulated: Simulated, over: Array) -> str:

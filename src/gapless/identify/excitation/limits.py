@@ -101,7 +101,8 @@ def torque_limits(twin: Twin) -> Array:
 class Guard:
     """Tells whether links come too near to each other or to the ground, also where the model lets them pass through.
 
-    A link is all of its shapes but meshes that are only to be looked at. Neighbours, and what is as near where a motion starts, may touch.
+    A link is all of its shapes but meshes that are only to be looked at. Neighbours, and what is as near where a motion starts,
+    may touch.
     """
 
     def __init__(self, twin: Twin, clearance: float = CLEARANCE, start: Array | None = None, moves: Bools | None = None):
