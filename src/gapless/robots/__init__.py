@@ -12,6 +12,7 @@ from gapless.robots.drives import (
     base_joint,
     driven,
     drives,
+    every_drive,
     is_dc_motor,
     is_position_servo,
     is_velocity_servo,

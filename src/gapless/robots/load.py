@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import mujoco
@@ -9,9 +11,11 @@ import numpy as np
 
 from gapless.errors import BadInput, unknown
 from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period
-from gapless.robots.drives import base_joint
+from gapless.report import few
+from gapless.robots.drives import CHOSEN, base_joint, driven
 from gapless.robots.keyframes import put_keyframes, take_keyframes
 from gapless.robots.model import RobotModel, base_body, missing_ground
+from gapless.robots.tendons import drive_joints
 from gapless.robots.urdf import read_urdf
 from gapless.robots.urdf_drives import put_drives
 
@@ -26,7 +30,10 @@ MAX_BYTES = 64 * 2**20
 
 
 def load_robot(
-    source: str | os.PathLike[str], floating: bool = False, packages: Sequence[str | os.PathLike[str]] = ()
+    source: str | os.PathLike[str],
+    floating: bool = False,
+    packages: Sequence[str | os.PathLike[str]] = (),
+    joints: Sequence[str] = (),
 ) -> RobotModel:
     """Load a robot from a built-in name, a path to an MJCF, URDF or xacro file, or `menagerie:NAME`.
 
@@ -34,10 +41,24 @@ def load_robot(
         source: name or path.
         floating: let the base of a model without a free joint move freely, on a floor.
         packages: folders in which `package://` names of a URDF are looked for first.
+        joints: patterns of the driven joints to work on; the others are held. All unless given.
     """
     text, path = os.fspath(source), file_of(source)
     name = text.removeprefix("menagerie:") if text.startswith("menagerie:") else path.name.partition(".")[0]
-    return _read(name, text, path, floating, [Path(p) for p in packages])
+    robot = _read(name, text, path, floating, [Path(p) for p in packages])
+    return _chosen(robot, joints) if joints else robot
+
+
+def _chosen(robot: RobotModel, patterns: Sequence[str]) -> RobotModel:
+    """The robot with only those of its driven joints that patterns match; the others hold their home command."""
+    for pattern in patterns:
+        driven(robot.model, pattern)  # refuses one that matches none
+    chosen = [name for name in robot.joints if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    others = [name for name in robot.joints if name not in chosen]
+    spec = robot.spec.copy()
+    spec.add_text(name=CHOSEN, data=" ".join(chosen))
+    held = [f"left out by --joints, and held in the home pose unless the log says otherwise: {few(others)}"] if others else []
+    return replace(robot, spec=spec, model=spec.compile(), warnings=(*robot.warnings, *held))
 
 
 def file_of(source: str | os.PathLike[str]) -> Path:
@@ -77,6 +98,7 @@ def _read(name: str, source: str, path: Path, floating: bool, packages: Sequence
         else:
             spec = mujoco.MjSpec.from_file(str(path))
             warnings = [*name_unnamed(spec), *(_float(spec, path) if floating else ())]
+        warnings += drive_joints(spec)
         model = spec.compile()
         if (height := missing_ground(model)) is not None:
             warnings.append(_add_floor(spec, model, height))

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, torque_limit
+from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, every_drive, torque_limit
 
 _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
 
@@ -104,7 +104,7 @@ class RobotModel:
         key = home_key(self.model)
         command = np.zeros(self.model.nu) if key is None else self.model.key_ctrl[key].copy()
         if not command.any():
-            for d in self.drives:
+            for d in every_drive(self.model):
                 if d.signal == "q":
                     command[d.control] = self.home[d.qpos] * self.model.actuator_gear[d.actuator, 0]
         return command

@@ -11,7 +11,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import RobotModel, load_robot
+from gapless.robots import RobotModel, every_drive, load_robot
 from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms.friction import Friction
@@ -64,7 +64,7 @@ def _passive(robot: RobotModel, log: Log | None) -> tuple[str, ...]:
     model = robot.model
     coupled = [*model.wrap_objid[model.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT]]
     coupled += [*model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]]
-    moved = {model.joint(int(j)).name for j in coupled}
+    moved = {model.joint(int(j)).name for j in coupled} | {d.name for d in every_drive(model)}
     told = {joint for signal in ("q_cmd", "dq_cmd", "tau_cmd") if signal in log for joint in log[signal].columns}
     return tuple(j for j in robot.ranges if j in log["q"].columns and j not in {*robot.joints, *told, *moved})
 

@@ -33,6 +33,7 @@ from gapless.arrays import Array
 from gapless.checks import Checked, checked
 from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason, text
+from gapless.report import few
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
 from gapless.twin import MECHANISMS, Point, Space, Twin, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
@@ -86,6 +87,7 @@ class StandIn:
 
     def __init__(self, spec: Spec):
         twin = build(spec)
+        must_have_drives(twin)
         standing = build(dataclasses.replace(spec, in_air=False)).space if spec.in_air else twin.space
         secrets = dict(zip(standing.names, _parameters(spec, standing).tolist(), strict=True))
         values = np.array([secrets[name] for name in twin.space.names])  # lifted or not, it is the same robot
@@ -114,9 +116,9 @@ class StandIn:
         return self._twin.joints
 
     @property
-    def signal(self) -> str:
-        """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
-        return common_signal(self._twin)
+    def signal(self) -> tuple[str, ...]:
+        """What each of its drives takes: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
+        return tuple(d.signal for d in self._twin.drives)
 
     def read(self) -> Reading:
         reading = {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
@@ -130,11 +132,12 @@ class StandIn:
     def write(self, command: Command) -> None:
         if self._stopped:
             raise BadInput("the stand-in was stopped: reset it before commanding it again")
-        given = np.asarray(command.get(self.signal, np.nan), float)
-        if given.shape != (len(self.joints),) or not np.isfinite(given).all():
-            raise BadInput(f"a command needs {self.signal!r} with {len(self.joints)} finite numbers")
         control = self._worlds.home_command.copy()
-        control[[d.control for d in self._twin.drives]] = given
+        for i, d in enumerate(self._twin.drives):
+            given = np.asarray(command.get(d.signal, np.nan), float)
+            if given.shape != (len(self.joints),) or not np.isfinite(given[i]):
+                raise BadInput(f"a command needs {d.signal!r} with {len(self.joints)} numbers, that of {d.name} finite")
+            control[d.control] = given[i]
         self._worlds.step(control[None])
         self._ticks += 1
         self.seconds += self.period
@@ -200,12 +203,23 @@ def build(spec: Spec) -> Twin:
 
 def common_signal(twin: Twin) -> str:
     """What all drives of a twin take: "q", "dq" or "tau"; a robot of mixed drives is refused."""
-    kinds = {d.signal for d in twin.drives}
-    if len(kinds) != 1:
-        raise BadInput(
-            f"{twin.name} has {'drives of different kinds' if kinds else 'no drives'}, which cannot be commanded as one"
-        )
-    return kinds.pop()
+    must_have_drives(twin)
+    kinds: dict[str, list[str]] = {}
+    for d in twin.drives:
+        kinds.setdefault(d.signal, []).append(d.name)
+    if len(kinds) > 1:
+        parts = "; ".join(f"{signal}: {few(names)}" for signal, names in kinds.items())
+        raise BadInput(f"{twin.name} has drives of different kinds ({parts}): choose those of one kind with --joints")
+    return next(iter(kinds))
+
+
+def must_have_drives(twin: Twin) -> None:
+    """Refuse a robot that nothing can be commanded of, and say what its actuators do instead."""
+    if twin.drives:
+        return
+    ignored = [note for note in twin.warnings if "it is ignored" in note]
+    why = f" ({ignored[0]})" if ignored else ""
+    raise BadInput(f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints")
 
 
 def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
@@ -220,7 +234,7 @@ def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
     Spec(robot, seed)  # refuses a seed that is none
     rng = np.random.default_rng([seed, 0xD1FF])
     twin = Twin.load(robot)
-    common_signal(twin)
+    must_have_drives(twin)
     for _ in range(REDRAWS):
         spec = Spec(robot, seed, **_secrets(twin, changes[difficulty], difficulty == "hard", rng))
         try:
