@@ -46,19 +46,26 @@ def load_robot(
     text, path = os.fspath(source), file_of(source)
     name = text.removeprefix("menagerie:") if text.startswith("menagerie:") else path.name.partition(".")[0]
     robot = _read(name, text, path, floating, [Path(p) for p in packages])
-    return _chosen(robot, joints) if joints else robot
+    return choose_joints(robot, joints) if joints else robot
 
 
-def _chosen(robot: RobotModel, patterns: Sequence[str]) -> RobotModel:
-    """The robot with only those of its driven joints that patterns match; the others hold their home command."""
+def choose_joints(robot: RobotModel, patterns: Sequence[str], why: str = "left out by --joints") -> RobotModel:
+    """The robot with only those of its driven joints that patterns match; the others hold their home command.
+
+    why: the others are left out, as the sentence about them says it.
+    """
     for pattern in patterns:
         driven(robot.model, pattern)  # refuses one that matches none
     chosen = [name for name in robot.joints if any(fnmatchcase(name, pattern) for pattern in patterns)]
     others = [name for name in robot.joints if name not in chosen]
+    if not others:
+        return robot
     spec = robot.spec.copy()
+    for text in [text for text in spec.texts if text.name == CHOSEN]:
+        spec.delete(text)
     spec.add_text(name=CHOSEN, data=" ".join(chosen))
-    held = [f"left out by --joints, and held in the home pose unless the log says otherwise: {few(others)}"] if others else []
-    return replace(robot, spec=spec, model=spec.compile(), warnings=(*robot.warnings, *held))
+    held = f"{why}, so held in the home pose (or moved as the log says): {few(others)}"
+    return replace(robot, spec=spec, model=spec.compile(), warnings=(*robot.warnings, held))
 
 
 def file_of(source: str | os.PathLike[str]) -> Path:

@@ -53,7 +53,7 @@ def write(
     path = Path(path)
     spec = spec.copy()
     notes = ["An ordinary MuJoCo model; written by gapless."]
-    lost = _bake_elements(spec, model, fields)
+    lost = bake(spec, model, fields)
     notes += _bake_path(spec, model, fields, drives)
     if lost:
         notes.append(f"Not in this file, since MJCF has no place for it: {', '.join(sorted(lost))}.")
@@ -86,7 +86,7 @@ def write(
         part.unlink(missing_ok=True)
 
 
-def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> set[str]:
+def bake(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> set[str]:
     """Put the compiled values of the written fields into the spec's elements; the fields that have no place there."""
     single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
     joints = [spec.joint(model.joint(j).name) for j in single]
