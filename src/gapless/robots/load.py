@@ -155,7 +155,7 @@ def _add_floor(spec: mujoco.MjSpec, model: mujoco.MjModel, height: float) -> str
     taken = {geom.name for geom in spec.geoms}
     name = next(n for n in ("floor", "gapless_floor") if n not in taken)
     types, affinities = (int(np.bitwise_or.reduce(bits)) for bits in (model.geom_contype, model.geom_conaffinity))
-    plane = {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": [0, 0, 0.05]}
+    plane = {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": [0, 0, 0.05], "rgba": [0.62, 0.65, 0.68, 1]}
     spec.worldbody.add_geom(name=name, contype=affinities, conaffinity=types, **plane)
     base = base_joint(model)
     assert base is not None  # else no ground is missing

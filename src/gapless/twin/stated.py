@@ -46,6 +46,11 @@ class Stated(Checked):
     packages: tuple[str, ...] = checked(texts, ())
     """Folders in which `package://` names of a URDF are looked for first."""
 
+    @property
+    def changes(self) -> bool:
+        """Whether it says anything of the robot's numbers."""
+        return bool(self.kp or self.kd or self.values)
+
     def robot(self, source: str | os.PathLike[str] | RobotModel) -> RobotModel:
         """The robot that is meant."""
         if isinstance(source, RobotModel):

@@ -6,6 +6,9 @@ in_air = true                    # the base is held
 tolerance = 1.0                  # what is not named is drawn within this many tolerances; 0: exactly as modelled
 motion_capture = false           # true: the exact base_pos and base_vel of a free base are read too, world frame
 control_dt = 0.02                # time between commands; as the model says unless given
+floating_base = false            # true: the base moves freely although the file has no free joint
+joints = []                      # patterns of the joints that move; all unless given
+packages = []                    # where package:// names of a URDF are looked for first
 timestep = 0.0025                # half the twin's unless given, so that finding its numbers is no tautology
 [change]
 "friction.viscous/*" = "x1.8"    # a factor
@@ -35,7 +38,7 @@ from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason, text
 from gapless.report import few
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
-from gapless.twin import MECHANISMS, Point, Space, Twin, mechanism_from, within_tolerance
+from gapless.twin import MECHANISMS, Point, Space, Stated, Twin, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
 from gapless.worlds.worlds import Worlds
 
@@ -59,6 +62,9 @@ class Spec(Checked):
     sensors: Mapping[str, float] = checked(checks.mapping, factory=dict)
     motion_capture: bool = checked(checks.flag, False)
     control_dt: float | None = checked(checks.number, None, low=SHORTEST, high=10.0)
+    floating_base: bool = checked(checks.flag, False)
+    joints: tuple[str, ...] = checked(checks.texts, ())
+    packages: tuple[str, ...] = checked(checks.texts, ())
 
 
 def load(path: str | os.PathLike[str]) -> Spec:
@@ -77,6 +83,21 @@ def load(path: str | os.PathLike[str]) -> Spec:
     except (ValueError, TypeError, ArithmeticError, RuntimeError) as error:
         raise BadInput(f"{file}: no robot can be built as it says ({reason(error)})") from None
     return spec
+
+
+def with_stated(spec: Spec, stated: Stated) -> Spec:
+    """A stand-in with what a user says besides its file, which comes first."""
+    gains = {key: dict(given) for key, given in (("kp", stated.kp), ("kd", stated.kd)) if given}
+    add = {**spec.add, "gains": {**spec.add.get("gains", {}), **gains}} if gains else spec.add
+    return dataclasses.replace(
+        spec,
+        add=add,
+        change={**spec.change, **stated.values},
+        control_dt=stated.control_dt or spec.control_dt,
+        floating_base=stated.floating_base or spec.floating_base,
+        joints=stated.joints or spec.joints,
+        packages=stated.packages or spec.packages,
+    )
 
 
 class StandIn:
@@ -196,9 +217,9 @@ def build(spec: Spec) -> Twin:
         if name not in kinds:
             raise unknown("mechanism", name, kinds)
         add.append(mechanism_from(f"add.{name}", kinds[name], settings))
-    step = load_robot(spec.robot).model.opt.timestep
-    step = step / 2 if spec.timestep is None else spec.timestep
-    return Twin.load(spec.robot, add=add, control_dt=spec.control_dt, timestep=step, in_air=spec.in_air)
+    robot = load_robot(spec.robot, spec.floating_base, spec.packages, spec.joints)
+    step = robot.model.opt.timestep / 2 if spec.timestep is None else spec.timestep
+    return Twin.load(robot, add=add, control_dt=spec.control_dt, timestep=step, in_air=spec.in_air)
 
 
 def common_signal(twin: Twin) -> str:
@@ -281,7 +302,7 @@ def _change(twin: Twin, quantity: str, rng: np.random.Generator) -> tuple[str, s
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     always = ("robot", "seed", "in_air", "tolerance")
-    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep") if getattr(spec, key))]
+    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep", "floating_base", "joints", "packages") if getattr(spec, key))]
     lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]
