@@ -48,8 +48,9 @@ def replay(
         if seconds is not None and not 0 < seconds < float("inf"):
             raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
     options.can_write(out)
-    stated, paths = about.stated(), options.log_paths(logs)
-    robot, names = stated.robot(model), load_mapping(mapping) if mapping else None
+    stated = about.stated()
+    robot, paths = stated.robot(model), options.log_paths(logs)
+    names = load_mapping(mapping) if mapping else None
     twin = replace(stated, values={}).twin(robot, read(paths[0], names), belief, in_air)
     values = mean_values(twin, belief, known_values(twin, list(stated.values.items())))
     console = Console(stderr=True)

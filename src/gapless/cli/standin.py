@@ -55,7 +55,7 @@ def standin(
     from gapless.errors import BadInput, PhysicsError
     from gapless.files import atomic
     from gapless.logs import write
-    from gapless.worlds import StandIn, draw_standin, dump_standin, load_standin, record, with_stated
+    from gapless.worlds import StandIn, draw_standin, dump_standin, load_standin, record
 
     file = out or Path("standin.toml" if random else "log.mcap")
     if random:
@@ -71,8 +71,8 @@ def standin(
     options.can_write(file)
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
-    described = load_standin(spec)
-    described = dataclasses.replace(with_stated(described, about.stated()), in_air=described.in_air or in_air)
+    described = load_standin(spec, about.stated())
+    described = dataclasses.replace(described, in_air=described.in_air or in_air)
     secret = described.tolerance > 0 or described.change or described.add
     described, commands, meta = _commanded(described, motion, seconds, command, seed)
     stand_in, console = StandIn(described), Console(stderr=True)

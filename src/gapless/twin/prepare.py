@@ -34,6 +34,8 @@ def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
     except ValueError as error:
         raise BadInput(f"the model does not compile: {str(error).splitlines()[0]}") from None
     out.modelfiledir = folder
+    for body in out.bodies[1:]:
+        body.simple = 0  # MuJoCo's short cut for bodies on slides holds only as long as their mass stays where it is
     return out
 
 

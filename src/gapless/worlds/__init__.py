@@ -21,7 +21,6 @@ from gapless.worlds.standin import (
     draw as draw_standin,
     dump as dump_standin,
     load as load_standin,
-    with_stated,
 )
 from gapless.worlds.view import show as view_replay
 from gapless.worlds.worlds import Worlds

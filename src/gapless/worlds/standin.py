@@ -67,14 +67,18 @@ class Spec(Checked):
     packages: tuple[str, ...] = checked(checks.texts, ())
 
 
-def load(path: str | os.PathLike[str]) -> Spec:
-    """Read a stand-in file; every fault is one sentence that names the file and the key."""
+def load(path: str | os.PathLike[str], stated: Stated | None = None) -> Spec:
+    """Read a stand-in file; every fault is one sentence that names the file and the key.
+
+    stated: what a user says besides, which comes first.
+    """
     file = Path(path)
     try:
         spec: Spec = checks.part_of(tomllib.loads(text(file, MAX_FILE)), "a stand-in", Spec)
         beside = file.parent / spec.robot
         if spec.robot not in BUILT_IN and beside.is_file():
             spec = dataclasses.replace(spec, robot=str(beside))
+        spec = _with_stated(spec, stated) if stated else spec
         StandIn(spec)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{file}: not valid TOML ({error})") from None
@@ -85,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> Spec:
     return spec
 
 
-def with_stated(spec: Spec, stated: Stated) -> Spec:
+def _with_stated(spec: Spec, stated: Stated) -> Spec:
     """A stand-in with what a user says besides its file, which comes first."""
     gains = {key: dict(given) for key, given in (("kp", stated.kp), ("kd", stated.kd)) if given}
     add = {**spec.add, "gains": {**spec.add.get("gains", {}), **gains}} if gains else spec.add
