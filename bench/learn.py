@@ -46,7 +46,7 @@ from gapless.learn import (
     train,
 )
 from gapless.policy import load_policy
-from gapless.twin import Belief
+from gapless.twin import Belief, Stated
 from gapless.worlds import Worlds
 
 JUDGED = ("falls", "success", "velocity_error", "yaw_error")
@@ -212,7 +212,8 @@ def main() -> None:
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     console = Console(stderr=True, highlight=False)
-    plain = Run(given.task, given.robot, given.preset, history=given.history, residual=given.residual, kp=given.kp, kd=given.kd)
+    stated = Stated(**{key: gain for key in ("kp", "kd") if (gain := getattr(given, key)) is not None})
+    plain = Run(given.task, given.robot, given.preset, history=given.history, residual=given.residual, stated=stated)
     settings = ppo_settings(given.task, plain.twin())
     settings = dataclasses.replace(
         settings,

@@ -23,7 +23,7 @@ from rich.console import Console
 from bench.data import DATA
 from bench.learn import difference, learned, summary
 from gapless.learn import Run, box_belief, ppo_settings
-from gapless.twin import recipe_of, save_belief
+from gapless.twin import Stated, recipe_of, save_belief
 
 ROBOT = DATA / "double_pendulum" / "model" / "double_pendulum.xml"
 HIDDEN = {
@@ -53,7 +53,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     console = Console(stderr=True, highlight=False)
-    plain = Run("swing", str(ROBOT), kp=2.0, kd=0.05)
+    plain = Run("swing", str(ROBOT), stated=Stated(kp=2.0, kd=0.05))
     twin = plain.twin()
     hidden, file = box_belief(twin, HIDDEN), given.out / "hidden.json"
     given.out.mkdir(parents=True, exist_ok=True)

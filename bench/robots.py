@@ -37,6 +37,7 @@ noise_dq = 0.02
 quantum_q = 0.0004
 """
 URDFS = 20  # of the package, every third or so by name
+GAINS = {"agility_cassie": ("80", "2"), "unitree_h1": ("200", "5")}  # of robots whose models take torque: kp, kd
 
 
 def models() -> list[Path]:
@@ -78,11 +79,13 @@ def tried(robot: Path, stages: list[str], folder: Path) -> dict[str, dict[str, A
     if out["load"]["end"] != "works":
         return out
     floating = bool(json.loads(out["load"]["printed"]).get("floating"))
-    held = ("--in-air",) if floating else ()
+    gains = GAINS.get(robot.stem)
+    told = ("--kp", gains[0], "--kd", gains[1]) if gains else ()
+    held = (*(("--in-air",) if floating else ()), *told)
     log, spec, fitted = str(folder / "log.npz"), folder / "secret.toml", str(folder / "fit")
     spec.write_text(SECRETS.format(robot=robot, in_air="true" if floating else "false"))
     commands = {
-        "standin": ("standin", str(spec), "--seconds", str(SECONDS), "--out", log),
+        "standin": ("standin", str(spec), "--seconds", str(SECONDS), *told, "--out", log),
         "inspect": ("inspect", log, "--robot", str(robot), "--json"),
         "replay": ("replay", str(robot), log, *held, "--json"),
         "gap": ("gap", str(robot), log, *held, "--json"),

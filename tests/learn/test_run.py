@@ -279,7 +279,7 @@ def test_bad_folders_are_refused_in_one_sentence(tmp_path):
         ({"seed": -1}, "seed: a whole number"),
         ({"residual": "no"}, "residual: true or false"),
         ({"sha256": []}, "sha256: a table was expected"),
-        ({"kp": "stiff"}, "kp: a finite number"),
+        ({"stated": {"kp": "stiff"}}, "kp: a finite number"),
     ):
         (folder / "run.json").write_text(json.dumps(table | change))
         with pytest.raises(BadInput, match=sentence):

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import InAir, Json, Kd, Kp, Model, Seed
+from gapless.cli.options import ABOUT, About, InAir, Json, Model, Seed
 
 
 def excite(
@@ -19,8 +19,7 @@ def excite(
     torque: float = 1.0,
     reach: float = 3.14,
     noise: Annotated[float | None, tyro.conf.arg(metavar="RAD", help_behavior_hint="")] = None,
-    kp: Kp = None,
-    kd: Kd = None,
+    about: About = ABOUT,
     in_air: InAir = False,
     effort: float = 1.0,
     seed: Seed = 0,
@@ -50,7 +49,7 @@ def excite(
 
     from gapless import identify
     from gapless.errors import BadInput
-    from gapless.twin import Twin, load_belief, load_recipe, stated_gains
+    from gapless.twin import load_belief
 
     if not 0 < effort <= 1000:
         raise BadInput(f"--effort must be between 0 and 1000, not {effort:g}")
@@ -59,8 +58,8 @@ def excite(
     if out.suffix != ".csv":
         raise BadInput(f"{out}: a motion is written as .csv")
     options.can_write(out, plot)
-    known, gains = load_belief(belief) if belief else None, stated_gains(kp, kd)
-    twin = load_recipe(model, belief, gains, in_air) if belief else Twin.load(model, add=gains, in_air=in_air)
+    known = load_belief(belief) if belief else None
+    twin = about.stated().twin(model, belief=belief, in_air=in_air)
     if known:
         twin.accepts(known.space)
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)

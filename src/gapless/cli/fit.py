@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Command, Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
+from gapless.cli.options import ABOUT, About, Command, Flag, InAir, Json, Logs, Mapping, Model
 from gapless.errors import BadInput
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from gapless.identify import Crew, Fit, WalkingFit
     from gapless.logs import Log
-    from gapless.twin import Twin
+    from gapless.twin import Stated, Twin
 
 Stated = Annotated[
     tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
@@ -28,8 +29,7 @@ def fit(
     logs: Logs = (),
     *,
     mapping: Mapping = None,
-    kp: Kp = None,
-    kd: Kd = None,
+    about: About = ABOUT,
     fix: Stated = (),
     in_air: InAir = False,
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
@@ -61,7 +61,7 @@ def fit(
     Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
     Args:
-        fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5".
+        fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5"; the same as --set here.
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
         method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
             from simulations, by a network (needs gapless[posterior]).
@@ -81,12 +81,13 @@ def fit(
     if compare or not model:
         return _compare(compare, bool(model or logs), out, json)
     out = out or Path("fit")
-    stated = options.pairs("fix", tuple(pair for several in fix for pair in several))
+    stated = about.stated()
+    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
-    twin, crew = _given(model, read[0], kp, kd, in_air, policy, command)
+    twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
     if crew and (method, particles, resume, in_air, signals) != ("least-squares", 0, False, False, ("q",)):
         raise BadInput("--policy fits a robot that walked, without --method, --particles, --resume, --in-air and --signals")
-    fixed = known_values(twin, stated, kp, kd)
+    fixed = known_values(twin, known, stated.kp, stated.kd)
     with Console(stderr=True).status("reading", spinner="dots") as status:
         result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
@@ -96,8 +97,6 @@ def fit(
 
 
 def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
-    from dataclasses import replace
-
     result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
     result.save(out)
     options.show(result, json)
@@ -108,23 +107,18 @@ def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: 
 def _given(
     model: str,
     log: Log,
-    kp: float | None,
-    kd: float | None,
+    stated: Stated,
     in_air: bool,
     folder: Path | None,
     command: str | None,
 ) -> tuple[Twin, Crew | None]:
     """The twin before it is fitted, at a policy's period if there is one; and what lets that drive any number of robots."""
-    from dataclasses import replace
-
     from gapless.files import within
     from gapless.policy import Pilot, load_policy
-    from gapless.robots import load_robot
-    from gapless.twin import as_given
 
-    robot = load_robot(model)
+    robot = stated.robot(model)
     if folder is None and command is None:
-        return as_given(robot, log, kp, kd, in_air), None
+        return stated.twin(robot, log, in_air=in_air), None
     if folder is None:
         raise BadInput("--command is what a policy was asked for: name its folder with --policy")
     policy, asked = load_policy(folder), options.numbers("command", command)
@@ -132,7 +126,7 @@ def _given(
     with within(folder):
         if command is None and contract.commands:
             raise BadInput(f"the policy must be asked for {', '.join(contract.commands)}, as it was in the logs: use --command")
-        twin = as_given(replace(robot, control_dt=contract.timing.control_dt or robot.control_dt), log, kp, kd)
+        twin = stated.twin(replace(robot, control_dt=contract.timing.control_dt or robot.control_dt), log)
         Pilot(policy, twin, asked)  # refuses a robot that it is not for
     return twin, lambda n: Pilot(policy, twin, asked, n).answer
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import InAir, Json, Kd, Kp, Logs, Mapping, Model
+from gapless.cli.options import ABOUT, About, InAir, Json, Logs, Mapping, Model
 
 if TYPE_CHECKING:
     from gapless.report import Result
@@ -19,8 +19,7 @@ def gap(
     logs: Logs = (),
     *,
     mapping: Mapping = None,
-    kp: Kp = None,
-    kd: Kd = None,
+    about: About = ABOUT,
     in_air: InAir = False,
     task: Annotated[Path | None, tyro.conf.arg(metavar="TABLE.json", help_behavior_hint="")] = None,
     experiment: Annotated[Literal["replay"] | None, tyro.conf.arg(metavar="replay", help_behavior_hint="")] = None,
@@ -44,7 +43,6 @@ def gap(
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.report import notes
-    from gapless.twin import as_given
 
     if out and out.exists() and not out.is_dir():
         raise BadInput(f"{out}: not a folder, so no results can be saved there")
@@ -52,7 +50,7 @@ def gap(
     named, given = (None, (Path(model), *logs)) if experiment and _is_log(model) else (model, logs)
     stated = load_mapping(mapping) if mapping else None
     recorded = [read(path, stated) for path in options.log_paths(given)]
-    twin = as_given(named, recorded[0], kp, kd, in_air) if named else None
+    twin = about.stated().twin(named, recorded[0], in_air=in_air) if named else None
     result: Result
     if experiment or twin is None:
         result = gaps.experiment(recorded, twin)
@@ -70,7 +68,7 @@ def gap(
 
 def _is_log(name: str) -> bool:
     """Whether what was named first is a log (or a folder of them) and not a model."""
-    from gapless.robots import BUILT_IN
+    from gapless.robots import BUILT_IN, MODEL_FILES
 
-    model = name in BUILT_IN or name.startswith("menagerie:") or Path(name).suffix.lower() in (".xml", ".urdf", ".mjcf")
+    model = name in BUILT_IN or name.startswith("menagerie:") or Path(name).suffix.lower() in MODEL_FILES
     return not model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as text
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +12,7 @@ import tyro
 
 if TYPE_CHECKING:
     from gapless.report import Result
+    from gapless.twin import Stated
 
 Model = Annotated[
     str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="A built-in robot, an MJCF or URDF file, or menagerie:NAME.")
@@ -33,17 +35,6 @@ Mapping = Annotated[
         help_behavior_hint="",
     ),
 ]
-Kp = Annotated[
-    float | None,
-    tyro.conf.arg(
-        metavar="KP",
-        help="Proportional gain of all drives [N m/rad], for a model that takes torque and a robot that takes positions.",
-        help_behavior_hint="",
-    ),
-]
-Kd = Annotated[
-    float | None, tyro.conf.arg(metavar="KD", help="Derivative gain of all drives [N m s/rad].", help_behavior_hint="")
-]
 Command = Annotated[
     str | None,
     tyro.conf.arg(
@@ -60,6 +51,62 @@ InAir = Annotated[
 Json = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="Print JSON instead of tables.", help_behavior_hint="")]
 Seed = Annotated[int, tyro.conf.arg(help="The same seed gives the same result.")]
 Threads = Annotated[int, tyro.conf.arg(help="Threads of physics; 0 for one per core.")]
+
+
+Gain = Annotated[tuple[str, ...], tyro.conf.arg(metavar="KP|JOINT=KP...", help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said of the robot besides its file; the same in every command."""
+
+    kp: Gain = ()
+    """Proportional gain of the drives' position loops [N m/rad, of slides N/m]: one for all, or "*_hip=40" "*_knee=60"."""
+    kd: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KD|JOINT=KD...", help_behavior_hint="")] = ()
+    """Derivative gain [N m s/rad], likewise."""
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")] = ()
+    """Other numbers of the model, such as "friction.coulomb/*=0.1" or latency.action=0.01; patterns match."""
+    joints: Annotated[tuple[str, ...], tyro.conf.arg(metavar="PATTERN...", help_behavior_hint="")] = ()
+    """Work on these joints only; the others are held."""
+    control_dt: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None
+    """Time between two commands; the model's own unless given."""
+    floating_base: Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help_behavior_hint="")] = False
+    """Let the base move freely although the file has no free joint, as a URDF has none."""
+    package: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="DIR...", help_behavior_hint="")] = ()
+    """Where package:// names of a URDF are looked for first; else ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and above the file."""
+
+    def stated(self) -> Stated:
+        """The same, checked, as the library takes it."""
+        from gapless.errors import BadInput
+        from gapless.twin import Stated
+
+        for folder in self.package:
+            if not folder.is_dir():
+                raise BadInput(f"--package {folder}: there is no such folder")
+        gains = [_gains(option, given) for option, given in (("kp", self.kp), ("kd", self.kd))]
+        folders = tuple(str(folder) for folder in self.package)
+        values = dict(pairs("set", self.set))
+        return Stated(*gains, values, self.joints, self.control_dt, self.floating_base, folders)
+
+
+ABOUT = About()
+
+
+def _gains(option: str, given: tuple[str, ...]) -> dict[str, float]:
+    """Joint pattern to gain, as a user states them: one number for all, or JOINT=NUMBER."""
+    from gapless.errors import BadInput
+
+    out = {}
+    for text in given:
+        joint, _, value = text.rpartition("=")
+        try:
+            out[joint or "*"] = float(value)
+        except ValueError:
+            raise BadInput(
+                f'--{option} {text}: expected a number for all joints or JOINT=NUMBER, such as "*_knee=60"; '
+                "options that take several words come after the model and the logs"
+            ) from None
+    return out
 
 
 def log_paths(given: tuple[Path, ...]) -> list[Path]:

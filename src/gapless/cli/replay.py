@@ -1,12 +1,13 @@
 """`gapless replay`: drive logs through a model and show how far it is from the robot."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Flag, InAir, Json, Kd, Kp, Logs, Mapping, Model
+from gapless.cli.options import ABOUT, About, Flag, InAir, Json, Logs, Mapping, Model
 
 
 def replay(
@@ -16,9 +17,7 @@ def replay(
     mapping: Mapping = None,
     window: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None,
     end: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None,
-    kp: Kp = None,
-    kd: Kd = None,
-    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")] = (),
+    about: About = ABOUT,
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
     in_air: InAir = False,
     out: Annotated[Path | None, tyro.conf.arg(metavar="HTML", help_behavior_hint="")] = None,
@@ -33,7 +32,6 @@ def replay(
     Args:
         window: Start anew from the measured state every S seconds; runs free from the first sample unless given.
         end: Use only the first S seconds of each log.
-        set: Parameters at other than their nominal values; patterns match.
         belief: A belief whose mean is used, such as belief.json of `gapless fit`.
         out: Plot into this file; replay.html unless given (none with --json).
         view: Show both robots in the browser, the replayed one as a ghost.
@@ -43,22 +41,18 @@ def replay(
 
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
-    from gapless.robots import load_robot
-    from gapless.twin import as_given, known_values, load_recipe, mean_values, stated_gains, written_recipe
+    from gapless.twin import known_values, mean_values
     from gapless.worlds import replay_logs, view_replay
 
     for option, seconds in (("window", window), ("end", end)):
         if seconds is not None and not 0 < seconds < float("inf"):
             raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
     options.can_write(out)
-    stated = options.pairs("set", set)
-    robot, paths = load_robot(model), options.log_paths(logs)
+    stated = about.stated()
+    robot, paths = stated.robot(model), options.log_paths(logs)
     names = load_mapping(mapping) if mapping else None
-    if belief and written_recipe(belief):
-        twin = load_recipe(robot, belief, stated_gains(kp, kd), in_air)
-    else:
-        twin = as_given(robot, read(paths[0], names), kp, kd, in_air)
-    values = mean_values(twin, belief, known_values(twin, stated))
+    twin = replace(stated, values={}).twin(robot, read(paths[0], names), belief, in_air)
+    values = mean_values(twin, belief, known_values(twin, list(stated.values.items())))
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=len(paths) < 2 or not console.is_terminal) as progress:
         task = progress.add_task("replaying", total=len(paths))

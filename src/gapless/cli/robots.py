@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Json
+from gapless.cli.options import ABOUT, About, Json
 
 if TYPE_CHECKING:
     from gapless.report import Section
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def robots(
     name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]", help_behavior_hint="")] = None,
     *,
+    about: About = ABOUT,
     out: Annotated[Path | None, tyro.conf.arg(metavar="PNG", help_behavior_hint="")] = None,
     json: Json = False,
 ) -> None:
@@ -36,11 +37,12 @@ def robots(
     from gapless.errors import BadInput
     from gapless.plain import plain
     from gapless.report import in_terminal, notes
-    from gapless.robots import BUILT_IN, draw, load_robot
+    from gapless.robots import BUILT_IN, draw
 
     if name is None and out:
         raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
-    chosen = [load_robot(n) for n in ([name] if name else BUILT_IN)]
+    stated = about.stated()
+    chosen = [stated.twin(stated.robot(name))] if name and stated.changes else [stated.robot(n) for n in ([name] if name else BUILT_IN)]
     first = chosen[0]
     if json:
         more = {"base": first.base, "feet": first.feet, "warnings": first.warnings, "joint_table": first.joint_table}

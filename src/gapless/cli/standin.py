@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Command, Flag, InAir
+from gapless.cli.options import ABOUT, About, Command, Flag, InAir
 
 if TYPE_CHECKING:
     from gapless.arrays import Array
@@ -22,6 +22,7 @@ def standin(
     motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv|POLICY")] = "rich",
     command: Command = None,
     seconds: float = 20.0,
+    about: About = ABOUT,
     in_air: InAir = False,
     random: Flag = False,
     robot: str = "quadruped",
@@ -70,8 +71,8 @@ def standin(
     options.can_write(file)
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
-    described = load_standin(spec)
-    described = dataclasses.replace(described, in_air=True) if in_air else described
+    described = load_standin(spec, about.stated())
+    described = dataclasses.replace(described, in_air=described.in_air or in_air)
     secret = described.tolerance > 0 or described.change or described.add
     described, commands, meta = _commanded(described, motion, seconds, command, seed)
     stand_in, console = StandIn(described), Console(stderr=True)

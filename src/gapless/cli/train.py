@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Flag, Json, Kd, Kp, Preset, Robot, Threads
+from gapless.cli.options import ABOUT, About, Flag, Json, Preset, Robot, Threads
 
 if TYPE_CHECKING:
     from gapless.learn import News, Run
@@ -27,8 +27,7 @@ def train(
     history: int = 1,
     lstm: Annotated[int, tyro.conf.arg(metavar="CELLS")] = 0,
     residual: Flag = False,
-    kp: Kp = None,
-    kd: Kd = None,
+    about: About = ABOUT,
     terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] = "flat",
     seed: int = 0,
     threads: Threads = 0,
@@ -65,7 +64,7 @@ def train(
         run = load_run(out)
     else:
         settings = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
-        more = {"seed": seed, "history": history, "residual": residual, "kp": kp, "kd": kd, "terrain": terrain}
+        more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
         run = plan_run(task, robot, belief, preset, settings, **more)
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")

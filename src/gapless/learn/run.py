@@ -19,7 +19,7 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.arrays import Array
-from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
+from gapless.checks import Checked, checked, flag, mapping, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
@@ -30,7 +30,7 @@ from gapless.learn.tasks import task_of
 from gapless.plain import read_json, write_json
 from gapless.policy import Contract, load_policy, onnx_of, recurrent_of, save_policy
 from gapless.robots import files_of
-from gapless.twin import Belief, Gains, Twin, load_belief, load_recipe
+from gapless.twin import Belief, Stated, Twin, load_belief
 
 if TYPE_CHECKING:
     from gapless.learn.learner import Deterministic, Progress
@@ -63,8 +63,8 @@ class Run(Checked):
     history: int = checked(whole, 1, low=1, high=1000)
     residual: bool = checked(flag, False)
     """Whether the policy adds to an open-loop gait."""
-    kp: float | None = checked(number, None, low=0.0)
-    kd: float | None = checked(number, None, low=0.0)
+    stated: Stated = checked(part_of, factory=Stated, kind=Stated)
+    """What is said of the robot besides its file."""
     terrain: str = checked(text, "flat")
     settings: PPOSettings = checked(part_of, factory=PPOSettings, kind=PPOSettings)
     sha256: Mapping[str, str] = checked(mapping, factory=dict)
@@ -72,9 +72,7 @@ class Run(Checked):
 
     def twin(self) -> Twin:
         """The robot, with the mechanisms that its belief is about, and gains where they were given."""
-        kp, kd = ({} if gain is None else {"*": gain} for gain in (self.kp, self.kd))
-        add = [Gains(kp=kp, kd=kd)] if kp or kd else []
-        return load_recipe(self.robot, self.belief, add) if self.belief else Twin.load(self.robot, add=add)
+        return self.stated.twin(self.robot, belief=self.belief or None)
 
     def build(self, task: Task | None = None, lot: int = 0) -> tuple[Twin, Task, Belief | None]:
         """The robot on a floor, the task, and what worlds are drawn from.
@@ -118,7 +116,7 @@ def plan_run(
         belief: file of what is known about the robot, as a fit writes it.
         preset: what worlds are drawn from; `narrow` with a belief and `wide` without unless given.
         settings: of PPO, in place of those that suit the task; None leaves one as it is.
-        more: other fields of `Run`: seed, history, residual, kp, kd, terrain.
+        more: other fields of `Run`: seed, history, residual, stated, terrain.
     """
     stated = {name: value for name, value in (settings or {}).items() if value is not None}
     if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too

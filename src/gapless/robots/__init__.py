@@ -12,6 +12,7 @@ from gapless.robots.drives import (
     base_joint,
     driven,
     drives,
+    every_drive,
     is_dc_motor,
     is_position_servo,
     is_velocity_servo,
@@ -20,9 +21,10 @@ from gapless.robots.drives import (
     torque_limit,
 )
 from gapless.robots.imu import IMU, imu_of
+from gapless.robots.keyframes import put_keyframes, take_keyframes
 from gapless.robots.leg_ik import solve_foot_heights
 from gapless.robots.legs import Legs, chain_to, find_legs, geom_points, legs_of, soles_of
-from gapless.robots.load import BUILT_IN, files_of, load_robot
+from gapless.robots.load import BUILT_IN, MODEL_FILES, choose_joints, files_of, load_robot
 from gapless.robots.model import RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
 from gapless.robots.rover import differential_drive

@@ -33,16 +33,6 @@ def name_unnamed(spec: mujoco.MjSpec) -> Iterator[str]:
                 yield f"{kind} without a name: it is called {element.name!r}"
 
 
-def urdf_assumptions(spec: mujoco.MjSpec) -> Iterator[str]:
-    """What a URDF leaves to the program that reads it; to be called before compiling, which merges fixed links."""
-    for body in spec.bodies[1:]:
-        if not body.explicitinertial:
-            guess = "inferred from its geometry at 1000 kg/m3" if body.geoms else "taken as massless"
-            yield f"link {body.name!r} has no inertia: {guess}"
-    if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
-        yield "no floating joint: the base is fixed to the world"
-
-
 def stated_period(model: mujoco.MjModel) -> float | None:
     """The control period that the model names, as the numeric control_dt [s]."""
     stated = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, "control_dt") >= 0

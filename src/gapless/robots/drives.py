@@ -46,8 +46,19 @@ class Drive:
     like the others, and it takes no command."""
 
 
+CHOSEN = "gapless_joints"
+"""Name of the text in a model that lists the joints that are worked on, where those are not all."""
+
+
 def drives(model: mujoco.MjModel) -> list[Drive]:
-    """The driven hinge and slide joints, in the order of the actuators; a joint with two actuators counts once."""
+    """The driven hinge and slide joints that are worked on, in the order of the actuators."""
+    chosen = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXT, CHOSEN)
+    names = None if chosen < 0 else model.text(chosen).data.decode().split()
+    return [d for d in every_drive(model) if names is None or d.name in names]
+
+
+def every_drive(model: mujoco.MjModel) -> list[Drive]:
+    """All driven hinge and slide joints, also those that are only held; a joint with two actuators counts once."""
     found = []
     for j, a in driven_joints(model).items():
         if model.actuator_ctrlnum[a] == 1:

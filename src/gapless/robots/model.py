@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, torque_limit
+from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, every_drive, torque_limit
 
 _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
 
@@ -75,7 +75,7 @@ class RobotModel:
     @cached_property
     def base(self) -> str:
         """The body at the root of the driven joints."""
-        return self.model.body(_base(self.model)).name
+        return self.model.body(base_body(self.model)).name
 
     @cached_property
     def feet(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ class RobotModel:
         key = home_key(self.model)
         command = np.zeros(self.model.nu) if key is None else self.model.key_ctrl[key].copy()
         if not command.any():
-            for d in self.drives:
+            for d in every_drive(self.model):
                 if d.signal == "q":
                     command[d.control] = self.home[d.qpos] * self.model.actuator_gear[d.actuator, 0]
         return command
@@ -112,7 +112,7 @@ class RobotModel:
     @cached_property
     def mass(self) -> float:
         """Mass of everything below the base, the base included [kg]."""
-        return float(self.model.body_subtreemass[_base(self.model)])
+        return float(self.model.body_subtreemass[base_body(self.model)])
 
     @property
     def substeps(self) -> int:
@@ -144,7 +144,7 @@ def _describe(model: mujoco.MjModel, drive: Drive) -> Joint:
     return Joint(drive.name, drive.low, drive.high, *map(float, rest))
 
 
-def _base(model: mujoco.MjModel) -> int:
+def base_body(model: mujoco.MjModel) -> int:
     """The root of the tree that holds the first driven joint, else of the heaviest tree."""
     for joint in driven_joints(model):
         return int(model.body_rootid[model.jnt_bodyid[joint]])
@@ -161,7 +161,7 @@ def _feet(model: mujoco.MjModel) -> list[int]:
         meets = (model.geom_contype[:, None] & floor_affinity) | (model.geom_conaffinity[:, None] & floor_type)
         touches = meets.any(axis=1)
     inner = model.body_weldid[model.body_parentid[model.body_jntnum > 0]]
-    ends = (model.body_rootid[body] == _base(model)) & ~np.isin(model.body_weldid[body], inner) & touches
+    ends = (model.body_rootid[body] == base_body(model)) & ~np.isin(model.body_weldid[body], inner) & touches
     bottom = _bottoms(model, data)
     lowest = bottom.min(where=ends, initial=np.inf)
     return np.flatnonzero(ends & (bottom < lowest + 0.01)).tolist()

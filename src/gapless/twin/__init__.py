@@ -38,4 +38,5 @@ from gapless.twin.mechanisms.table import Table
 from gapless.twin.origin import Origin, origin_of
 from gapless.twin.recipe import load as load_recipe, mechanism_from, recipe as recipe_of, written as written_recipe
 from gapless.twin.space import Parameter, Space
+from gapless.twin.stated import Stated
 from gapless.twin.twin import Twin

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import mujoco
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import RobotModel, load_robot
+from gapless.robots import RobotModel, choose_joints, every_drive, load_robot
 from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms.friction import Friction
@@ -25,8 +26,8 @@ NO_LOAD_SPEED = 10.0  # rad/s: of a hobby servo, to start from where only the su
 def as_given(
     source: str | os.PathLike[str] | RobotModel,
     log: Log | None = None,
-    kp: float | None = None,
-    kd: float | None = None,
+    kp: float | Mapping[str, float] | None = None,
+    kd: float | Mapping[str, float] | None = None,
     in_air: bool = False,
 ) -> Twin:
     """The twin of a model before anything is fitted: its own numbers, and dry friction that truly sticks.
@@ -34,22 +35,56 @@ def as_given(
     Args:
         source: name or path, or what `load_robot` gave.
         log: whose stated gains and supply voltage are used where the two below are not given.
-        kp: proportional gain of all drives [N m/rad].
-        kd: derivative gain of all drives [N m s/rad].
+        kp: proportional gain of all drives, or by joint pattern [N m/rad].
+        kd: derivative gain likewise [N m s/rad].
         in_air: hold the floating base fixed.
     """
     robot = source if isinstance(source, RobotModel) else load_robot(source)
+    robot = robot if log is None else _recorded(robot, log)
     return Twin.load(robot, add=[Friction(full=True), *_drive(robot, log, kp, kd)], in_air=in_air)
 
 
-def _drive(robot: RobotModel, log: Log | None, kp: float | None, kd: float | None) -> list[Mechanism]:
+def _recorded(robot: RobotModel, log: Log) -> RobotModel:
+    """The robot with the joints that a log knows; the others are held. A log with joints of other names is left as it is:
+    there a name is wrong, and is to be said so."""
+    known = {joint for signal in ("q", "q_cmd", "dq_cmd", "tau_cmd") if signal in log for joint in log[signal].columns}
+    recorded = [joint for joint in robot.joints if joint in known]
+    if not recorded or len(recorded) == len(robot.joints) or known - set(robot.ranges):
+        return robot
+    return choose_joints(robot, recorded, "not in the log")
+
+
+def _commanded(robot: RobotModel, log: Log | None, gains: Sequence[Gains]) -> dict[str, str]:
+    """Joints that a log commands in another way than the model drives them, and how: by torque or by velocity.
+
+    Positions for a drive that takes torque need gains, which only the user can state.
+    """
+    if log is None:
+        return {}
+    servos = {d.name: d.signal for d in robot.drives if not any(fnmatchcase(d.name, p) for g in gains for p in g.kp)}
+    told = {signal: set(log[f"{signal}_cmd"].columns) for signal in ("q", "dq", "tau") if f"{signal}_cmd" in log}
+    out = {}
+    for name, signal in servos.items():
+        others = [s for s in ("tau", "dq") if s != signal and name in told.get(s, ())]
+        if signal == "q" and name not in told.get("q", ()) and others:
+            out[name] = others[0]
+    return out
+
+
+def _drive(
+    robot: RobotModel,
+    log: Log | None,
+    kp: float | Mapping[str, float] | None,
+    kd: float | Mapping[str, float] | None,
+) -> list[Mechanism]:
     """Gains as stated, and a DC motor where the log says that the firmware's gain sets a share of the supply voltage."""
     meta = log.meta if log is not None else {}
     voltage, gain = meta.get("vin"), meta.get("kp")
     if "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
-        gains = stated_gains(kp, kd, log)
-        passive = _passive(robot, log)
-        return [replace(gains[0] if gains else Gains(), passive=passive)] if passive else list(gains)
+        gains = stated_gains(kp, kd, log, robot)
+        passive, commanded = _passive(robot, log), _commanded(robot, log, gains)
+        special = passive or commanded
+        return [replace(gains[0] if gains else Gains(), passive=passive, commanded=commanded)] if special else list(gains)
     limits = [j.torque_limit for j in robot.joint_table if np.isfinite(j.torque_limit)]
     stall = max(limits, default=1.0)  # N m, to start from
     kt = float(voltage) / NO_LOAD_SPEED
@@ -64,40 +99,63 @@ def _passive(robot: RobotModel, log: Log | None) -> tuple[str, ...]:
     model = robot.model
     coupled = [*model.wrap_objid[model.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT]]
     coupled += [*model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]]
-    moved = {model.joint(int(j)).name for j in coupled}
+    moved = {model.joint(int(j)).name for j in coupled} | {d.name for d in every_drive(model)}
     told = {joint for signal in ("q_cmd", "dq_cmd", "tau_cmd") if signal in log for joint in log[signal].columns}
     return tuple(j for j in robot.ranges if j in log["q"].columns and j not in {*robot.joints, *told, *moved})
 
 
-def stated_gains(kp: float | None, kd: float | None, log: Log | None = None) -> list[Gains]:
-    """The Gains mechanism for stated gains, else for the constants that a log states; none if neither does."""
-    if kp is not None and not 0 < kp < math.inf:  # a drive without damping is one, a drive without stiffness is not
-        raise BadInput(f"the gain kp must be a positive number of N m/rad, not {kp:g}")
-    if kd is not None and not 0 <= kd < math.inf:
-        raise BadInput(f"the gain kd must be at least 0 N m s/rad, not {kd:g}")
-    by_joint = [_by_joint(value, None if log is None else log.meta.get(name)) for name, value in (("kp", kp), ("kd", kd))]
-    return [Gains(kp=by_joint[0], kd=by_joint[1])] if any(by_joint) else []
+def stated_gains(
+    kp: float | Mapping[str, float] | None,
+    kd: float | Mapping[str, float] | None,
+    log: Log | None = None,
+    robot: RobotModel | None = None,
+) -> list[Gains]:
+    """The Gains mechanism for stated gains, and for the constants that a log states of other joints; none if neither does.
+
+    Args:
+        kp: proportional gain of all drives, or by joint pattern [N m/rad].
+        kd: derivative gain likewise [N m s/rad].
+        log: whose constants count where none are stated.
+        robot: of which joints that are held are left out of what the log says.
+    """
+    ours = [by_joint(value) for value in (kp, kd)]
+    for gain in ours[0].values():
+        if not 0 < gain < math.inf:  # a drive without damping is one, a drive without stiffness is not
+            raise BadInput(f"the gain kp must be a positive number of N m/rad, not {gain:g}")
+    for gain in ours[1].values():
+        if not 0 <= gain < math.inf:
+            raise BadInput(f"the gain kd must be at least 0 N m s/rad, not {gain:g}")
+    held = {d.name for d in every_drive(robot.model)} - set(robot.joints) if robot else set()
+    both = []
+    for name, stated in zip(("kp", "kd"), ours, strict=True):
+        logged = {} if log is None else by_joint(log.meta.get(name))
+        both.append({**stated, **{joint: gain for joint, gain in logged.items() if joint not in {*stated, *held}}})
+    return [Gains(kp=both[0], kd=both[1])] if any(both) else []
 
 
 def known_values(
-    twin: Twin, stated: Sequence[tuple[str, float]], kp: float | None = None, kd: float | None = None
+    twin: Twin,
+    stated: Sequence[tuple[str, float]],
+    kp: float | Mapping[str, float] | None = None,
+    kd: float | Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Stated values by the full names of parameters; BadInput where one is given two.
 
     Args:
         twin: whose parameters they are.
         stated: pairs of a name or pattern and a value.
-        kp: proportional gain of all drives that was stated too [N m/rad].
-        kd: derivative gain of all drives that was stated too [N m s/rad].
+        kp: proportional gain that was stated too, of all drives or by joint pattern [N m/rad].
+        kd: derivative gain that was stated too [N m s/rad].
     """
-    gains = {"gains.kp": kp, "gains.kd": kd}
+    gains = {"gains.kp": by_joint(kp), "gains.kd": by_joint(kd)}
     out: dict[str, tuple[float, str]] = {}
     for pattern, value in stated:
         for name in twin.space.fix({pattern: value}).fixed:
             before, by = out.setdefault(name, (value, pattern))
             if before != value:
                 raise BadInput(f"{name} is given two values, {before:g} ({by}) and {value:g} ({pattern}): state one")
-            gain = gains.get(name.partition("/")[0])
+            quantity, _, joint = name.partition("/")
+            gain = next((g for p, g in gains.get(quantity, {}).items() if fnmatchcase(joint, p)), None)
             if gain is not None and gain != value:
                 raise BadInput(f"{name} is given two values, {gain:g} (--{name[6:8]}) and {value:g} ({pattern}): state one")
     return {name: value for name, (value, _) in out.items()}
@@ -115,10 +173,8 @@ def mean_values(twin: Twin, belief: str | os.PathLike[str] | None, stated: Mappi
     return values
 
 
-def _by_joint(stated: float | None, logged: object) -> dict[str, float]:
-    """Joint pattern to gain: what the user states, else what the log does."""
-    if stated is not None:
-        return {"*": stated}
-    if isinstance(logged, Mapping):
-        return {joint: float(value) for joint, value in logged.items()}
-    return {"*": float(logged)} if isinstance(logged, int | float) else {}
+def by_joint(gain: object) -> dict[str, float]:
+    """Joint pattern to gain, from one number for all or from a table; empty where nothing is stated."""
+    if isinstance(gain, Mapping):
+        return {str(joint): float(value) for joint, value in gain.items()}
+    return {"*": float(gain)} if isinstance(gain, int | float) else {}

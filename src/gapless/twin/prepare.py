@@ -6,11 +6,19 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import ONE_AXIS, Drive, base_joint, drives, home_key, is_dc_motor, is_velocity_servo
+from gapless.robots import (
+    ONE_AXIS,
+    Drive,
+    base_joint,
+    every_drive,
+    home_key,
+    is_dc_motor,
+    is_velocity_servo,
+    put_keyframes,
+    take_keyframes,
+)
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.save import to_xml
-
-_SIZES = {0: (7, 6), 1: (4, 3), 2: (1, 1), 3: (1, 1)}  # of the positions and velocities of free, ball, slide and hinge joints
 
 
 def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
@@ -26,6 +34,8 @@ def canonical(spec: mujoco.MjSpec) -> mujoco.MjSpec:
     except ValueError as error:
         raise BadInput(f"the model does not compile: {str(error).splitlines()[0]}") from None
     out.modelfiledir = folder
+    for body in out.bodies[1:]:
+        body.simple = 0  # MuJoCo's short cut for bodies on slides holds only as long as their mass stays where it is
     return out
 
 
@@ -33,17 +43,18 @@ def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
     """Make every drive's command one of its joint's units, in place: rad, rad/s or N m; return a sentence for each changed.
 
     A gear scales length and force, so a servo on a gear of 3 takes three times the angle: kp, kd and limits are carried over
-    to the joint, and the gear becomes 1. A torque drive's gain becomes 1 likewise.
+    to the joint, and the gear becomes 1. A torque drive's gain becomes 1 likewise, and a servo that takes counts (its gain is
+    not its stiffness) takes angles.
     """
     model = spec.copy().compile()
     notes = []
-    for d in drives(model):
+    for d in every_drive(model):
         a, actuator = d.actuator, spec.actuators[d.actuator]
         gear = float(model.actuator_gear[a, 0])
         torque = model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE
         _to_joint(spec, model, d)
-        gain = float(model.actuator_gainprm[a, 0]) if torque else 1.0
-        if gear == 1.0 and gain == 1.0:
+        gain = float(model.actuator_gainprm[a, 0]) / (1.0 if torque else _stiffness(model, a))
+        if gear == 1.0 and abs(gain - 1.0) < 1e-9:
             continue
         fixed = model.actuator_gaintype[a] == mujoco.mjtGain.mjGAIN_FIXED
         if is_dc_motor(model, a) or not fixed or gear == 0 or gain == 0:
@@ -52,9 +63,9 @@ def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
                     f"the drive of {d.name} has a gear of {gear:g}, which is not understood for its kind: use gear 1"
                 )
             continue
-        per_unit = gear * gain if torque else 1 / gear  # joint units of one unit of control
+        per_unit = gain * (gear if torque else 1 / gear)  # joint units of one unit of control
         actuator.gear = [1, 0, 0, 0, 0, 0]
-        actuator.gainprm = np.r_[1.0 if torque else model.actuator_gainprm[a, 0] * gear**2, model.actuator_gainprm[a, 1:]]
+        actuator.gainprm = np.r_[1.0 if torque else _stiffness(model, a) * gear**2, model.actuator_gainprm[a, 1:]]
         actuator.biasprm = np.r_[model.actuator_biasprm[a, 0] * gear, model.actuator_biasprm[a, 1:3] * gear**2, np.zeros(7)]
         actuator.ctrlrange = np.sort(model.actuator_ctrlrange[a] * per_unit)
         actuator.forcerange = np.sort(model.actuator_forcerange[a] * gear)
@@ -63,9 +74,19 @@ def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
                 control = np.array(key.ctrl)
                 control[model.actuator_ctrladr[a]] *= per_unit
                 key.ctrl = control
-        unit = "N m" if torque else "rad/s" if is_velocity_servo(model, a) else "rad"
-        notes.append(f"the drive of {d.name} has a gear of {gear:g}: it is commanded in {unit} of the joint")
+        turn = "m" if model.jnt_type[d.joint] == mujoco.mjtJoint.mjJNT_SLIDE else "rad"
+        unit = ("N" if turn == "m" else "N m") if torque else f"{turn}/s" if is_velocity_servo(model, a) else turn
+        what = f"has a gear of {gear:g}" if gear != 1.0 or torque else f"takes counts of {gain:.4g} {unit}"
+        notes.append(f"the drive of {d.name} {what}: it is commanded in {unit} of the joint")
     return notes
+
+
+def _stiffness(model: mujoco.MjModel, actuator: int) -> float:
+    """What a servo's error is multiplied by, kp of a position and kd of a velocity servo; 1 where it is no affine servo."""
+    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE:
+        return float(model.actuator_gainprm[actuator, 0]) or 1.0
+    position, speed = -model.actuator_biasprm[actuator, 1:3]
+    return float(position or speed) or float(model.actuator_gainprm[actuator, 0])
 
 
 def _to_joint(spec: mujoco.MjSpec, model: mujoco.MjModel, d: Drive) -> None:
@@ -127,30 +148,3 @@ def install(spec: mujoco.MjSpec, mechanisms: Iterable[Mechanism]) -> None:
     for mechanism in mechanisms:
         mechanism.install(spec, home)
     put_keyframes(spec, before)
-
-
-def take_keyframes(spec: mujoco.MjSpec) -> mujoco.MjModel:
-    """Remove keyframes, since joints may come and go; returns the model that still has them."""
-    model = spec.copy().compile()
-    for key in list(spec.keys):
-        spec.delete(key)
-    return model
-
-
-def put_keyframes(spec: mujoco.MjSpec, before: mujoco.MjModel) -> None:
-    """Add a model's keyframes again; new joints are at their zero, and actuator states that changed are left out."""
-    model = spec.copy().compile()
-    kept = [j for j in range(before.njnt) if spec.joint(before.joint(j).name) is not None]
-    for key in range(before.nkey):
-        q, v = model.qpos0.copy(), np.zeros(model.nv)
-        for j in kept:
-            nq, nv = _SIZES[int(before.jnt_type[j])]
-            after = model.joint(before.joint(j).name).id
-            q[model.jnt_qposadr[after] :][:nq] = before.key_qpos[key, before.jnt_qposadr[j] :][:nq]
-            v[model.jnt_dofadr[after] :][:nv] = before.key_qvel[key, before.jnt_dofadr[j] :][:nv]
-        added = spec.add_key(name=before.key(key).name, time=float(before.key_time[key]), qpos=q, qvel=v)
-        added.ctrl = before.key_ctrl[key] if before.nu == model.nu else np.zeros(model.nu)
-        if model.na and before.na == model.na:
-            added.act = before.key_act[key]
-        if model.nmocap:
-            added.mpos, added.mquat = before.key_mpos[key].ravel(), before.key_mquat[key].ravel()

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from gapless.twin.mechanism import Fields, field_of
 
 DIGITS = 17  # of a float64
 INERTIA = {"body_mass", "body_inertia", "body_ipos", "body_iquat"}  # given together, as MJCF does
+FILES = "assets"
+"""Folder beside a saved model for its meshes and pictures."""
 LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic
 
 
@@ -53,7 +56,7 @@ def write(
     path = Path(path)
     spec = spec.copy()
     notes = ["An ordinary MuJoCo model; written by gapless."]
-    lost = _bake_elements(spec, model, fields)
+    lost = bake(spec, model, fields)
     notes += _bake_path(spec, model, fields, drives)
     if lost:
         notes.append(f"Not in this file, since MJCF has no place for it: {', '.join(sorted(lost))}.")
@@ -67,11 +70,7 @@ def write(
             "Dry friction here depends on speed, load or angle, which needs a callback: "
             "`from gapless.twin import callback; callback.install()` before stepping. Without it, only Coulomb friction acts."
         )
-    if spec.meshes or spec.textures or spec.hfields:
-        folder = Path(spec.modelfiledir or ".").resolve()
-        spec.meshdir = os.path.relpath(folder / (spec.meshdir or "."), path.resolve().parent)
-        spec.texturedir = os.path.relpath(folder / (spec.texturedir or "."), path.resolve().parent)
-        spec.modelfiledir = str(path.resolve().parent)
+    _copy_files(spec, path.resolve().parent)
     for text in [t for t in spec.texts if t.name == "gapless"]:
         spec.delete(text)
     spec.add_text(name="gapless", data=" ".join(notes))
@@ -86,7 +85,26 @@ def write(
         part.unlink(missing_ok=True)
 
 
-def _bake_elements(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> set[str]:
+def _copy_files(spec: mujoco.MjSpec, folder: Path) -> None:
+    """Put the meshes and pictures of a model beside its file, so that both can be moved; in place."""
+    model = Path(spec.modelfiledir or ".").resolve()
+    taken: dict[str, Path] = {}
+    for elements, where in ((spec.meshes, spec.meshdir), (spec.textures, spec.texturedir), (spec.hfields, spec.meshdir)):
+        for element in (e for e in elements if e.file):
+            source = model / (where or ".") / element.file
+            name = source.name
+            while taken.get(name, source) != source:
+                name = f"{len(taken)}_{name}"
+            taken[name] = source
+            (folder / FILES).mkdir(exist_ok=True)
+            if source != folder / FILES / name:
+                shutil.copyfile(source, folder / FILES / name)
+            element.file = f"{FILES}/{name}"
+    spec.meshdir = spec.texturedir = ""
+    spec.modelfiledir = str(folder)
+
+
+def bake(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields) -> set[str]:
     """Put the compiled values of the written fields into the spec's elements; the fields that have no place there."""
     single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
     joints = [spec.joint(model.joint(j).name) for j in single]

@@ -106,6 +106,34 @@ class Twin(RobotModel):
         model, every = spec.compile(), (*kept, *(m for m in mechanisms if all(m is not k for k in kept)))
         return dataclasses.replace(self, spec=spec, model=model, mechanisms=every, bound=tuple(m.bind(model) for m in every))
 
+    def restated(self, stated: Mapping[str, float]) -> Twin:
+        """The same twin with other numbers in its model: parameter name to what is nominal from now on."""
+        values = self.space.nominal.copy()
+        for name, value in stated.items():
+            values[self._column[name]] = value
+        fields = self.fields(values)
+        spec = self.spec.copy()
+        save.bake(spec, self._compile(fields), fields)
+        model = spec.compile()
+        twin = dataclasses.replace(self, spec=spec, model=model, bound=tuple(m.bind(model) for m in self.mechanisms))
+        # what no model holds, such as delays, starts from another value instead
+        shifted = np.tile(twin.space.nominal, (len(stated) + 1, 1))
+        for row, (name, value) in enumerate(stated.items()):
+            shifted[row, twin._column[name]] = value
+        after = {name: array for name, array in twin.fields(shifted).items() if not name.startswith("path.")}
+        outside = {
+            name: value
+            for row, (name, value) in enumerate(stated.items())
+            if all(np.allclose(array[row], array[-1], rtol=1e-9, atol=1e-12) for array in after.values())
+        }
+        bound = [
+            dataclasses.replace(
+                b, parameters=[dataclasses.replace(p, nominal=outside.get(p.name, p.nominal)) for p in b.parameters]
+            )
+            for b in twin.bound
+        ]
+        return dataclasses.replace(twin, bound=tuple(bound))
+
     def suspects(self, motion: Motion) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
         """Mechanisms that this twin lacks and its robot may have, judging by how it moved, and what parameters they add."""
         out = []

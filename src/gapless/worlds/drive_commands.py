@@ -11,7 +11,7 @@ from gapless.arrays import Array
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import Drive, is_dc_motor
+from gapless.robots import Drive, every_drive, is_dc_motor
 from gapless.twin import Twin
 
 SOFTEST = 1e-6  # of the nominal gain: a drive that is switched on has no less, so that 0 means off and torque acts at kp = 0
@@ -73,6 +73,20 @@ def drive_commands(twin: Twin, log: Log) -> DriveCommands:
         np.where(off, 0.0, np.maximum(kp, SOFTEST)),
         np.where(off, 0.0, kd),
     )
+
+
+def held_controls(twin: Twin, log: Log, times: Array) -> Array:
+    """What actuators are told that are none of the twin's drives: what the log says of their joints, else as at home.
+
+    Shape: (times, controls).
+    """
+    controls = np.tile(twin.home_command, (len(times), 1))
+    for d in (d for d in every_drive(twin.model) if d.name not in twin.joints):
+        if (told := _signal(log, f"{d.signal}_cmd", d.name)) is not None and np.isfinite(told[1]).all():
+            controls[:, d.control] = _held(*told, times)
+        elif d.signal == "q" and (seen := _signal(log, "q", d.name)) is not None and np.isfinite(seen[1]).all():
+            controls[:, d.control] = _held(*seen, times)
+    return controls
 
 
 Column = tuple[Array | None, Array]

@@ -22,8 +22,8 @@ from gapless.robots import imu_of, is_dc_motor
 from gapless.rotations import multiply
 from gapless.twin import KD, KP, Fields, Point, Space, Twin
 from gapless.worlds.command_path import CommandPath, Stream
-from gapless.worlds.drive_commands import drive_commands
-from gapless.worlds.initial_state import base_state, joint_columns, trusted_velocity
+from gapless.worlds.drive_commands import drive_commands, held_controls
+from gapless.worlds.initial_state import base_state, joint_columns, trusted_velocity, undriven_state
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.sense import Mounting, columns_of
 from gapless.worlds.worlds import Worlds
@@ -120,6 +120,7 @@ class Replayer:
         self.commands = drive_commands(twin, log)
         self.velocity = trusted_velocity(log, self.joints)
         """What windows start from: as logged, or estimated from positions where that lags."""
+        self._undriven = undriven_state(log, twin, self.velocity, self.starts)
         self._line_up()
 
     def _samples(self, clock: Array, length: float) -> None:
@@ -212,7 +213,7 @@ class Replayer:
         messages, nu = self.commands, self.twin.model.nu
         controls = [d.control for d in self._drives]
         self._sent = in_steps(messages.time[None, :] - self.starts[:, None], self._step)
-        self._targets, self._ahead = np.zeros((len(messages.time), nu)), np.zeros((2, 0, nu))
+        self._targets, self._ahead = held_controls(self.twin, self.log, messages.time), np.zeros((2, 0, nu))
         self._targets[:, controls] = messages.target
         if messages.velocity.any() or messages.torque.any():
             # velocity and torque fed forward to a servo act as a shift of its position target
@@ -260,6 +261,9 @@ class Replayer:
         q = joint_columns(log["q"], self.joints, times) - worlds.path["path.offset_q"]
         dq = joint_columns(self.velocity, self.joints, times)
         qpos, qvel = worlds.qpos, worlds.qvel
+        if self._undriven is not None:
+            places, dofs, still, moving = self._undriven
+            qpos[:, places], qvel[:, dofs] = still[window], moving[window]
         for j, d in enumerate(self._drives):
             qpos[:, d.qpos], qvel[:, d.dof] = q[:, j], dq[:, j]
         if imu_of(twin.model) is not None:

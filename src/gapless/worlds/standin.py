@@ -6,6 +6,9 @@ in_air = true                    # the base is held
 tolerance = 1.0                  # what is not named is drawn within this many tolerances; 0: exactly as modelled
 motion_capture = false           # true: the exact base_pos and base_vel of a free base are read too, world frame
 control_dt = 0.02                # time between commands; as the model says unless given
+floating_base = false            # true: the base moves freely although the file has no free joint
+joints = []                      # patterns of the joints that move; all unless given
+packages = []                    # where package:// names of a URDF are looked for first
 timestep = 0.0025                # half the twin's unless given, so that finding its numbers is no tautology
 [change]
 "friction.viscous/*" = "x1.8"    # a factor
@@ -33,8 +36,9 @@ from gapless.arrays import Array
 from gapless.checks import Checked, checked
 from gapless.errors import BadInput, PhysicsError, unknown
 from gapless.files import reason, text
+from gapless.report import few
 from gapless.robots import BUILT_IN, Command, Reading, imu_of, load_robot
-from gapless.twin import MECHANISMS, Point, Space, Twin, mechanism_from, within_tolerance
+from gapless.twin import MECHANISMS, Point, Space, Stated, Twin, mechanism_from, within_tolerance
 from gapless.worlds.sense import columns_of
 from gapless.worlds.worlds import Worlds
 
@@ -58,16 +62,23 @@ class Spec(Checked):
     sensors: Mapping[str, float] = checked(checks.mapping, factory=dict)
     motion_capture: bool = checked(checks.flag, False)
     control_dt: float | None = checked(checks.number, None, low=SHORTEST, high=10.0)
+    floating_base: bool = checked(checks.flag, False)
+    joints: tuple[str, ...] = checked(checks.texts, ())
+    packages: tuple[str, ...] = checked(checks.texts, ())
 
 
-def load(path: str | os.PathLike[str]) -> Spec:
-    """Read a stand-in file; every fault is one sentence that names the file and the key."""
+def load(path: str | os.PathLike[str], stated: Stated | None = None) -> Spec:
+    """Read a stand-in file; every fault is one sentence that names the file and the key.
+
+    stated: what a user says besides, which comes first.
+    """
     file = Path(path)
     try:
         spec: Spec = checks.part_of(tomllib.loads(text(file, MAX_FILE)), "a stand-in", Spec)
         beside = file.parent / spec.robot
         if spec.robot not in BUILT_IN and beside.is_file():
             spec = dataclasses.replace(spec, robot=str(beside))
+        spec = _with_stated(spec, stated) if stated else spec
         StandIn(spec)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{file}: not valid TOML ({error})") from None
@@ -78,6 +89,21 @@ def load(path: str | os.PathLike[str]) -> Spec:
     return spec
 
 
+def _with_stated(spec: Spec, stated: Stated) -> Spec:
+    """A stand-in with what a user says besides its file, which comes first."""
+    gains = {key: dict(given) for key, given in (("kp", stated.kp), ("kd", stated.kd)) if given}
+    add = {**spec.add, "gains": {**spec.add.get("gains", {}), **gains}} if gains else spec.add
+    return dataclasses.replace(
+        spec,
+        add=add,
+        change={**spec.change, **stated.values},
+        control_dt=stated.control_dt or spec.control_dt,
+        floating_base=stated.floating_base or spec.floating_base,
+        joints=stated.joints or spec.joints,
+        packages=stated.packages or spec.packages,
+    )
+
+
 class StandIn:
     """A robot that follows the `Robot` protocol, counts what is asked of it, and keeps its parameters to itself.
 
@@ -86,6 +112,7 @@ class StandIn:
 
     def __init__(self, spec: Spec):
         twin = build(spec)
+        must_have_drives(twin)
         standing = build(dataclasses.replace(spec, in_air=False)).space if spec.in_air else twin.space
         secrets = dict(zip(standing.names, _parameters(spec, standing).tolist(), strict=True))
         values = np.array([secrets[name] for name in twin.space.names])  # lifted or not, it is the same robot
@@ -114,9 +141,9 @@ class StandIn:
         return self._twin.joints
 
     @property
-    def signal(self) -> str:
-        """What its drives take: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
-        return common_signal(self._twin)
+    def signal(self) -> tuple[str, ...]:
+        """What each of its drives takes: "q" [rad], "dq" [rad/s] or "tau" [N m]."""
+        return tuple(d.signal for d in self._twin.drives)
 
     def read(self) -> Reading:
         reading = {"time": np.float64(self._ticks * self.period)} | {s: v[0].copy() for s, v in self._worlds.readings.items()}
@@ -130,11 +157,12 @@ class StandIn:
     def write(self, command: Command) -> None:
         if self._stopped:
             raise BadInput("the stand-in was stopped: reset it before commanding it again")
-        given = np.asarray(command.get(self.signal, np.nan), float)
-        if given.shape != (len(self.joints),) or not np.isfinite(given).all():
-            raise BadInput(f"a command needs {self.signal!r} with {len(self.joints)} finite numbers")
         control = self._worlds.home_command.copy()
-        control[[d.control for d in self._twin.drives]] = given
+        for i, d in enumerate(self._twin.drives):
+            given = np.asarray(command.get(d.signal, np.nan), float)
+            if given.shape != (len(self.joints),) or not np.isfinite(given[i]):
+                raise BadInput(f"a command needs {d.signal!r} with {len(self.joints)} numbers, that of {d.name} finite")
+            control[d.control] = given[i]
         self._worlds.step(control[None])
         self._ticks += 1
         self.seconds += self.period
@@ -193,19 +221,30 @@ def build(spec: Spec) -> Twin:
         if name not in kinds:
             raise unknown("mechanism", name, kinds)
         add.append(mechanism_from(f"add.{name}", kinds[name], settings))
-    step = load_robot(spec.robot).model.opt.timestep
-    step = step / 2 if spec.timestep is None else spec.timestep
-    return Twin.load(spec.robot, add=add, control_dt=spec.control_dt, timestep=step, in_air=spec.in_air)
+    robot = load_robot(spec.robot, spec.floating_base, spec.packages, spec.joints)
+    step = robot.model.opt.timestep / 2 if spec.timestep is None else spec.timestep
+    return Twin.load(robot, add=add, control_dt=spec.control_dt, timestep=step, in_air=spec.in_air)
 
 
 def common_signal(twin: Twin) -> str:
     """What all drives of a twin take: "q", "dq" or "tau"; a robot of mixed drives is refused."""
-    kinds = {d.signal for d in twin.drives}
-    if len(kinds) != 1:
-        raise BadInput(
-            f"{twin.name} has {'drives of different kinds' if kinds else 'no drives'}, which cannot be commanded as one"
-        )
-    return kinds.pop()
+    must_have_drives(twin)
+    kinds: dict[str, list[str]] = {}
+    for d in twin.drives:
+        kinds.setdefault(d.signal, []).append(d.name)
+    if len(kinds) > 1:
+        parts = "; ".join(f"{signal}: {few(names)}" for signal, names in kinds.items())
+        raise BadInput(f"{twin.name} has drives of different kinds ({parts}): choose those of one kind with --joints")
+    return next(iter(kinds))
+
+
+def must_have_drives(twin: Twin) -> None:
+    """Refuse a robot that nothing can be commanded of, and say what its actuators do instead."""
+    if twin.drives:
+        return
+    ignored = [note for note in twin.warnings if "it is ignored" in note]
+    why = f" ({ignored[0]})" if ignored else ""
+    raise BadInput(f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints")
 
 
 def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
@@ -220,7 +259,7 @@ def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
     Spec(robot, seed)  # refuses a seed that is none
     rng = np.random.default_rng([seed, 0xD1FF])
     twin = Twin.load(robot)
-    common_signal(twin)
+    must_have_drives(twin)
     for _ in range(REDRAWS):
         spec = Spec(robot, seed, **_secrets(twin, changes[difficulty], difficulty == "hard", rng))
         try:
@@ -267,7 +306,7 @@ def _change(twin: Twin, quantity: str, rng: np.random.Generator) -> tuple[str, s
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     always = ("robot", "seed", "in_air", "tolerance")
-    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep") if getattr(spec, key))]
+    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep", "floating_base", "joints", "packages") if getattr(spec, key))]
     lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]

@@ -65,11 +65,21 @@ class Gains(Mechanism):
     passive: tuple[str, ...] = ()
     """Joints that no motor acts on and that were measured: an actuator without gain makes them joints of the twin."""
 
+    commanded: Mapping[str, str] = field(default_factory=dict)
+    """Joints that are commanded otherwise than the model says: by "tau" or "dq"."""
+
     def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
         for name in self.passive:
             if spec.joint(name) is None:
                 raise unknown("joint", name, [joint.name for joint in spec.joints])
             spec.add_actuator(name=f"passive_{name}", target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT).gainprm = np.zeros(10)
+        model = spec.copy().compile()
+        for d in (d for d in drives(model) if d.name in self.commanded and is_position_servo(model, d.actuator)):
+            if self.commanded[d.name] == "tau":
+                spec.actuators[d.actuator].set_to_motor()
+            else:
+                spec.actuators[d.actuator].set_to_velocity(kv=_read(model, d)[1] or _read(model, d)[0])
+            spec.actuators[d.actuator].ctrllimited = mujoco.mjtLimited.mjLIMITED_FALSE
         if not self.kp and not self.kd:
             return
         model = spec.copy().compile()

@@ -1,0 +1,88 @@
+"""Drives and a home pose for a URDF, which has neither: from its limits, its control interfaces and the robot's inertia."""
+
+from xml.etree.ElementTree import Element
+
+import mujoco
+import numpy as np
+
+from gapless.arrays import Array
+from gapless.report import few
+from gapless.robots.drives import ONE_AXIS
+from gapless.robots.urdf import Urdf, number
+
+SLOWEST, FASTEST = 20.0, 60.0
+"""Bandwidths between which a position loop of an unknown drive is put [rad/s]: 3 Hz, as arms follow, to 10 Hz, as legs do."""
+
+
+def put_drives(urdf: Urdf) -> list[str]:
+    """Give the model of a URDF drives and a home pose, in place; what was assumed.
+
+    A joint takes what its control interface says (ros2_control, or a transmission), else positions. The gain of a position
+    loop is the torque limit over 1 rad, within the bandwidths above; it is damped critically, both at the joint's own inertia
+    in the home pose.
+    """
+    spec, model = urdf.spec, urdf.spec.copy().compile()
+    limits = {joint.get("name", ""): limit for joint in urdf.robot.findall("joint") if (limit := joint.find("limit")) is not None}
+    coupled = {int(j) for j in model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]}
+    free = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and j not in coupled]
+    if not free:
+        return []
+    home = _home(model)
+    inertia, takes = _inertia(model, home), _interfaces(urdf.robot)
+    efforts = {model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0 for j in free}
+    idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
+    for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
+        own = float(inertia[model.joint(name).dofadr[0]])
+        kp = float(np.clip(effort, own * SLOWEST**2, own * FASTEST**2))
+        drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        if takes.get(name) == "velocity":
+            drive.set_to_velocity(kv=own * SLOWEST)
+        elif takes.get(name) == "effort":
+            drive.set_to_motor()
+        else:
+            drive.set_to_position(kp=kp, kv=2 * (kp * own) ** 0.5)
+        if effort:  # the limit is the drive's: there it can be found wrong
+            drive.forcelimited, drive.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-effort, effort]
+            spec.joint(name).actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
+    spec.add_key(name="home", qpos=home)
+    said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
+    said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
+    moved = [model.joint(j).name for j in free if home[model.jnt_qposadr[j]] != 0]
+    return said + ([f"zero is outside the limits, so home is in their middle: {few(moved)}"] if moved else [])
+
+
+def _home(model: mujoco.MjModel) -> Array:
+    """Every joint at zero, or in the middle of limits that zero is outside of; those that follow another, where it puts them."""
+    home = model.qpos0.copy()
+    for j in (j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and model.jnt_limited[j]):
+        low, high = model.jnt_range[j]
+        if not low <= 0 <= high:
+            home[model.jnt_qposadr[j]] = (low + high) / 2
+    for e in np.flatnonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT):
+        follower, leader = model.jnt_qposadr[[model.eq_obj1id[e], model.eq_obj2id[e]]]
+        home[follower] = np.polynomial.Polynomial(model.eq_data[e, :5])(home[leader])
+    return np.asarray(home)
+
+
+def _inertia(model: mujoco.MjModel, pose: Array) -> Array:
+    """What each joint moves of the robot in a pose [kg m2 or kg]. Shape: (dofs,)."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = pose
+    mujoco.mj_forward(model, data)
+    full = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, full)
+    return full.diagonal().copy()
+
+
+def _interfaces(robot: Element) -> dict[str, str]:
+    """Joint to what its drive takes ("position", "velocity" or "effort"), where the file says it."""
+    out = {}
+    for joint in robot.iterfind("transmission/joint"):
+        for interface in joint.findall("hardwareInterface"):
+            kind = (interface.text or "").strip().lower()
+            out[joint.get("name", "")] = next((k for k in ("velocity", "effort") if k in kind), "position")
+    for joint in robot.iterfind("ros2_control/joint"):
+        kinds = [interface.get("name", "") for interface in joint.findall("command_interface")]
+        if kinds:
+            out[joint.get("name", "")] = next((k for k in ("position", "velocity", "effort") if k in kinds), "position")
+    return out

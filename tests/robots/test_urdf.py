@@ -1,0 +1,182 @@
+"""URDF: files are found, masses are right, what is impossible is repaired and said, and drives come from the limits."""
+
+import struct
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from gapless.errors import BadInput
+from gapless.robots import load_robot
+
+LINK = '<link name="{name}"><inertial><mass value="{mass}"/><inertia ixx="{i}" iyy="{i}" izz="{j}" ixy="0" ixz="0" iyz="0"/></inertial>{more}</link>'
+JOINT = '<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><axis xyz="0 1 0"/>{more}</joint>'
+MESH = '<collision><geometry><mesh filename="{}"/></geometry></collision>'
+
+
+def link(name: str, mass: float = 1.0, i: float = 0.01, j: float = 0.01, more: str = "") -> str:
+    return LINK.format(name=name, mass=mass, i=i, j=j, more=more)
+
+
+def joint(name: str, parent: str, child: str, kind: str = "revolute", more: str = "") -> str:
+    limit = '<limit lower="-1" upper="1" effort="5" velocity="2"/>'
+    return JOINT.format(name=name, parent=parent, child=child, kind=kind, more=more or limit)
+
+
+def urdf(folder: Path, *parts: str, name: str = "robot.urdf") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f'<robot name="r">{"".join(parts)}</robot>')
+    return path
+
+
+def said(robot) -> str:
+    return "\n".join(robot.warnings)
+
+
+def stl(path: Path) -> None:
+    """A tetrahedron as binary STL."""
+    corners = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]], np.float32)
+    faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    body = b"".join(struct.pack("<12fH", 0, 0, 0, *corners[list(face)].ravel(), 0) for face in faces)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(80) + struct.pack("<I", len(faces)) + body)
+
+
+@pytest.mark.parametrize("where", ["above", "ros", "ament", "stated", "renamed"])
+def test_a_package_is_found_as_ros_finds_it_above_the_file_or_where_the_user_says(tmp_path, monkeypatch, where):
+    mesh = 'package://my_robot/meshes/arm.stl'
+    path = urdf(tmp_path / "ws/my_robot/urdf", link("base"), link("arm", more=MESH.format(mesh)), joint("j", "base", "arm"))
+    places = {"above": "ws/my_robot", "ros": "ros/my_robot", "ament": "install/share/my_robot", "stated": "other/my_robot", "renamed": "ws"}
+    stl(tmp_path / places[where] / "meshes/arm.stl")
+    monkeypatch.setenv("ROS_PACKAGE_PATH", f"{tmp_path}/nowhere:{tmp_path}/ros")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path}/install")
+    robot = load_robot(path, packages=[tmp_path / "other"])
+    assert robot.model.nmesh == 1 and "not found" not in said(robot)
+
+
+def test_a_missing_mesh_is_named_and_the_masses_stay(tmp_path):
+    robot = load_robot(urdf(tmp_path, link("base"), link("arm", 2.5, more=MESH.format("package://x/gone.stl")), joint("j", "base", "arm")))
+    assert "touch nothing: gone.stl" in said(robot) and "--package" in said(robot)
+    assert robot.mass == pytest.approx(3.5)
+
+
+def test_a_mesh_that_mujoco_does_not_read_is_converted(tmp_path):
+    pytest.importorskip("trimesh")
+    corners = ["0 0 0", "0.1 0 0", "0 0.1 0", "0 0 0.1"]
+    facets = ["\n".join(f"vertex {corners[i]}" for i in f) for f in ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))]
+    text = "solid x\n" + "".join(f"facet normal 0 0 1\nouter loop\n{f}\nendloop\nendfacet\n" for f in facets) + "endsolid x\n"
+    (tmp_path / "ascii.stl").write_text(text)
+    path = urdf(tmp_path, link("base"), link("arm", more=MESH.format("ascii.stl")), joint("j", "base", "arm"))
+    model = load_robot(path).model
+    assert (model.nmesh, model.mesh_vertnum[0]) == (1, 4)
+
+
+def test_links_without_mass_have_none_whatever_they_look_like(tmp_path):
+    box = '<collision><geometry><box size="1 1 1"/></geometry></collision>'
+    bare = f'<link name="cover">{box}</link>'
+    fixed = joint("f", "arm", "cover", "fixed")
+    robot = load_robot(urdf(tmp_path, link("base"), link("arm"), bare, joint("j", "base", "arm"), fixed))
+    assert robot.mass == pytest.approx(2.0)  # MuJoCo would add a tonne of water
+    assert "without a stated mass have none, as URDF means it: cover" in said(robot)
+
+
+@pytest.mark.parametrize(("i", "j"), [(0.01, 0.05), (-0.01, 0.02), (0.0, 0.0)])
+def test_an_impossible_inertia_becomes_the_nearest_possible_one(tmp_path, i, j):
+    robot = load_robot(urdf(tmp_path, link("base"), link("arm", 1.0, i, j), joint("j", "base", "arm")))
+    inertia = robot.model.body("arm").inertia
+    assert (inertia > 0).all() and 2 * inertia.max() <= inertia.sum() * (1 + 1e-9)
+    if j > 0:
+        assert "no body can have" in said(robot) and "arm" in said(robot)
+
+
+def test_a_possible_inertia_is_left_alone(tmp_path):
+    robot = load_robot(urdf(tmp_path, link("base"), link("arm", 1.0, 0.01, 0.015), joint("j", "base", "arm")))
+    assert robot.model.body("arm").inertia == pytest.approx([0.015, 0.01, 0.01])
+    assert "no body" not in said(robot)
+
+
+def test_moving_links_without_mass_get_a_speck(tmp_path):
+    robot = load_robot(urdf(tmp_path, link("base"), '<link name="frame"/>', link("arm"), joint("a", "base", "frame"), joint("b", "frame", "arm")))
+    assert robot.model.body("frame").mass == pytest.approx(1e-3) and "given 1 g: frame" in said(robot)
+
+
+def test_the_base_is_fixed_unless_it_is_let_go(tmp_path):
+    ball = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    path = urdf(tmp_path, link("base", more=ball), link("arm"), joint("j", "base", "arm"))
+    assert not load_robot(path).floating and load_robot(path).base == "base"
+    loose = load_robot(path, floating=True)
+    assert loose.floating and loose.home[2] == pytest.approx(0.1)  # on a floor
+    assert "was put onto a floor" in said(loose)
+
+
+def test_a_fixed_mjcf_can_be_let_go_too(tmp_path):
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="j"/><geom size="0.05"/></body></body>'
+        '</worldbody><actuator><position joint="j"/></actuator><keyframe><key name="home" qpos="0.5" ctrl="0.5"/></keyframe></mujoco>'
+    )
+    robot = load_robot(path, floating=True)
+    assert robot.floating and robot.home[-1] == 0.5 and robot.home[2] == pytest.approx(0.1)
+
+
+def test_drives_take_their_torque_from_the_limits_and_hold_the_home_pose(tmp_path):
+    limit = '<limit lower="0.5" upper="1.5" effort="5" velocity="2"/>'
+    robot = load_robot(urdf(tmp_path, link("base"), link("arm"), joint("j", "base", "arm", more=limit)))
+    (drive,) = robot.joint_table
+    assert drive.torque_limit == 5 and drive.kp > 0
+    assert robot.home == pytest.approx([1.0]) and robot.home_command == pytest.approx([1.0])
+    assert "state yours (--kp, --kd)" in said(robot) and "home is in their middle: j" in said(robot)
+
+
+def test_a_slide_a_wheel_and_a_follower_are_what_they_are(tmp_path):
+    control = (
+        '<ros2_control><joint name="wheel"><command_interface name="velocity"/></joint>'
+        '<joint name="lift"><command_interface name="effort"/></joint></ros2_control>'
+    )
+    mimic = '<limit lower="-1" upper="1" effort="5" velocity="2"/><mimic joint="arm" multiplier="2" offset="0.1"/>'
+    links = [link(name) for name in ("base", "a", "b", "c", "d")]
+    joints = (
+        joint("wheel", "base", "a", "continuous"),
+        joint("lift", "base", "b", "prismatic"),
+        joint("arm", "b", "c"),
+        joint("finger", "c", "d", more=mimic),
+    )
+    robot = load_robot(urdf(tmp_path, *links, *joints, control))
+    assert {d.name: d.signal for d in robot.drives} == {"wheel": "dq", "lift": "tau", "arm": "q"}
+    model = robot.model
+    assert model.joint("lift").type[0] == mujoco.mjtJoint.mjJNT_SLIDE and not model.jnt_limited[model.joint("wheel").id]
+    assert model.neq == 1 and robot.home[model.joint("finger").qposadr[0]] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ((), "has no links"),
+        ((link("base", "heavy"),), "a finite number was expected"),
+        ((link("base"), joint("j", "base", "gone")), "cannot be used by MuJoCo"),
+    ],
+)
+def test_what_is_no_robot_is_refused_in_a_sentence(tmp_path, parts, sentence):
+    with pytest.raises(BadInput, match=sentence) as caught:
+        load_robot(urdf(tmp_path, *parts))
+    assert "robot.urdf" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_xacro_is_asked_for_where_it_is_missing(tmp_path, monkeypatch):
+    path = urdf(tmp_path, link("base"), name="robot.urdf.xacro")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadInput, match="pip install xacro"):
+        load_robot(path)
+
+
+def test_nearly_all_robots_of_example_robot_data_load():
+    share = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}/site-packages/cmeel.prefix/share/example-robot-data"
+    names = ("go1", "ur5_robot", "talos_left_arm", "allegro_right_hand", "solo12", "human")  # each was refused for another reason
+    files = [f for f in sorted(share.rglob("*.urdf")) if f.stem in names]
+    if not files:
+        pytest.skip("the package example-robot-data is not installed")
+    masses = {f.stem: load_robot(f).mass for f in files}
+    assert masses["go1"] == pytest.approx(13.1, abs=0.1) and masses["ur5_robot"] == pytest.approx(20.99, abs=0.01)
