@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.full_model.window_objective import Objective, typical
+from gapless.identify.full_model.window_objective import ROBUST, Objective, typical
 from gapless.identify.least_squares import slopes
 from gapless.logs import Log
-from gapless.measure import Split, Windows, holds, runs, windows
+from gapless.measure import Split, holds, runs, soft, soft_slope, windows
 from gapless.twin import Space, Twin, quantities
 
 STEPS, SECONDS = 3e6, (10.0, 40.0)  # of twelve joints that slopes may take, and s of the logs that they are taken on
 WIDTH = 0.03  # scaled units over which slopes are taken: few, since a torque that saturates bends them
+SENSOR = 0.03  # share that torque sensors may be off by, as motors of one type are in strength
 STRETCHES = 8  # that logs are cut into, each with motion of its own, to see whether they agree
 
 
@@ -37,10 +38,8 @@ class Sensitivity:
     """Slopes of the encoder zeros of single logs and of where windows begin, times how far off these may be."""
     coarse: Array
     """Root mean square of what half the time step changes, in each column's own unit. Shape: (columns,)."""
-    servos: bool
-    """Whether positions of servos are all that is compared, which leaves all torques and inertias a common factor."""
-    torque: float | None
-    """Torque that the twin needs over what was measured; None where it was not, or was fitted to."""
+    torque: "Sensitivity | None" = None
+    """The same of torques that were measured but not fitted to, which weigh a robot; None where some log has none."""
 
     def weighed(self, values: Array, rows: Bools | slice = slice(None)) -> Array:
         """What is left of residuals or slopes in some rows once zeros and starts have explained there what they may."""
@@ -73,41 +72,58 @@ def sensitivity(
     trees = 1 if twin.floating else len({int(twin.model.dof_treeid[d.dof]) for d in twin.drives})
     afford = STEPS * twin.model.opt.timestep / (len(space) / trees * twin.model.nv / 12)
     stretches = split.spread(split.logs, float(np.clip(afford, *SECONDS)))
+    weighs = twin.all_servos and "tau" not in signals and all("tau" in log and {*twin.joints} <= {*log["tau"].columns} for log in logs)
+    compared = (*signals, "tau") if weighs else signals
     if holds(twin):
-        data = runs(twin, logs, split, stretches, signals)
+        data = runs(twin, logs, split, stretches, compared)
     else:
-        data = windows(twin, logs, split, split.blocks(stretches) & split.measured, signals=signals)
+        data = windows(twin, logs, split, split.blocks(stretches) & split.measured, signals=compared)
     begins = twin.floating and not {"base_pos", "base_vel"} <= set(signals)
     objective = Objective(data, space, values, typical(data, values), bool(zeros), begins)
     x = objective.with_zeros(objective.start, zeros)
-    residual = objective(x[None])[0]
-    every = slopes(objective, x, *objective.bounds, objective.coloured, difference=WIDTH)
-    half = replace(objective, data=data.halved())(x[None])[0] - residual
-    size, columns = np.empty(len(residual)), len(objective.size)
-    for column in range(columns):
-        rows = slice(column, None, columns)
-        size[rows] = np.sqrt(max(float(np.mean(residual[rows] ** 2)), 1e-18) * lasting(residual[rows]))
+    plain = objective.plain(x[None])[0]
+    # differences are taken before large errors are softened, which bends what is much larger than the errors of a good fit
+    residual, gain = soft(plain, ROBUST), soft_slope(plain, ROBUST)
+    every = gain[:, None] * slopes(objective.plain, x, *objective.bounds, objective.coloured, difference=WIDTH)
+    half = gain * (replace(objective, data=data.halved()).plain(x[None])[0] - plain)
+    columns = len(objective.size)
+    torque, measured = np.arange(columns) >= columns - len(twin.joints) * weighs, np.zeros((len(data.log), columns))
+    if weighs:
+        measured[:, torque] = np.nan_to_num(data.measured("tau")) / objective.size[torque]
+    if twin.all_servos and all(p.quantity != "motor.kt" for p in twin.space.parameters):
+        along = _heavier(space, values[[twin.space.names.index(name) for name in space.names]])
+        moved = gain * np.where(torque, plain.reshape(-1, columns) + measured, 0.0).ravel()
+        every[:, : len(space)] += np.outer(moved - every[:, : len(space)] @ along, along / max(along @ along, 1e-12))
+    unit = np.array([np.sqrt(max(float(np.mean(r**2)), 1e-18) * lasting(r)) for r in residual.reshape(-1, columns).T])
+    size = np.tile(unit, len(data.log))
     pieces = np.maximum(1, np.round(STRETCHES * np.bincount(data.log) / len(data.log)).astype(int))
     ends = np.array([float(data.clock[data.log == i].max()) for i in range(len(pieces))])
     stretch = np.cumsum([0, *pieces])[data.log] + (data.clock / (ends[data.log] + 1e-9) * pieces[data.log]).astype(int)
     every /= size[:, None]
-    nuisance = every[:, len(space) :] * objective.prior[len(space) :]
-    servos = twin.all_servos and "tau" not in signals and all(p.quantity != "motor.kt" for p in twin.space.parameters)
-    torque = _torque(data, values) if servos else None
     coarse = objective.size * np.sqrt(np.mean(half.reshape(-1, columns) ** 2, axis=0))
-    numbers, first, own = np.repeat(stretch, columns), np.repeat(split.first[data.block], columns), every[:, : len(space)]
-    return Sensitivity(space, residual / size, half / size, numbers, first, own, nuisance, coarse, servos, torque)
+    numbers, first = np.repeat(stretch, columns), np.repeat(split.first[data.block], columns)
+    nuisance = every[:, len(space) :] * objective.prior[len(space) :]
+
+    def of(own: Bools, more: Array) -> Sensitivity:
+        """What there is about some of the columns, with one nuisance more, (residuals,)."""
+        rows = np.tile(own, len(data.log))
+        also = np.column_stack([nuisance, more])[rows]
+        parts = (a[rows] for a in (residual / size, half / size, numbers, first, every[:, : len(space)]))
+        return Sensitivity(space, *parts, also[:, np.abs(also).max(axis=0) > 0], coarse[own])
+
+    positions = of(~torque, np.zeros_like(size))
+    return replace(positions, torque=of(torque, SENSOR * (measured / unit).ravel())) if weighs else positions
 
 
-def _torque(data: Windows, values: Array) -> float | None:
-    """Torque that servos need in the twin over what was measured; None where some log has none."""
-    if not all("tau" in r.columns for r in data.replayers):
-        return None
-    measured = data.measured("tau")
-    needed = replace(data, signals=("tau",)).predicted(values[None])["tau"][0]
-    both = np.isfinite(measured) & np.isfinite(needed)
-    ratio = float(needed[both] @ measured[both]) / max(float(measured[both] @ measured[both]), 1e-12)
-    return ratio if ratio > 0 else None
+def _heavier(space: Space, values: Array) -> Array:
+    """The direction in which every torque and inertia grows by a factor of e, scaled: no position of servos shows it.
+
+    Differences along it are known, then: none of positions, and torques themselves; those of each number alone are not exact
+    where torques saturate and joints stick.
+    """
+    weighs = np.array([any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters])
+    logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
+    return np.where(weighs, np.where(logarithm, 1.0, values) / scale, 0.0)
 
 
 def lasting(errors: Array) -> float:
