@@ -38,6 +38,8 @@ class Sensitivity:
     """Slopes of the encoder zeros of single logs and of where windows begin, times how far off these may be."""
     coarse: Array
     """Root mean square of what half the time step changes, in each column's own unit. Shape: (columns,)."""
+    step: float = 0.0
+    """Of time in the twin [s]."""
     torque: "Sensitivity | None" = None
     """The same of torques that were measured but not fitted to, which weigh a robot; None where some log has none."""
 
@@ -72,7 +74,11 @@ def sensitivity(
     trees = 1 if twin.floating else len({int(twin.model.dof_treeid[d.dof]) for d in twin.drives})
     afford = STEPS * twin.model.opt.timestep / (len(space) / trees * twin.model.nv / 12)
     stretches = split.spread(split.logs, float(np.clip(afford, *SECONDS)))
-    weighs = twin.all_servos and "tau" not in signals and all("tau" in log and {*twin.joints} <= {*log["tau"].columns} for log in logs)
+    weighs = (
+        twin.all_servos
+        and "tau" not in signals
+        and all("tau" in log and {*twin.joints} <= {*log["tau"].columns} for log in logs)
+    )
     compared = (*signals, "tau") if weighs else signals
     if holds(twin):
         data = runs(twin, logs, split, stretches, compared)
@@ -109,7 +115,7 @@ def sensitivity(
         rows = np.tile(own, len(data.log))
         also = np.column_stack([nuisance, more])[rows]
         parts = (a[rows] for a in (residual / size, half / size, numbers, first, every[:, : len(space)]))
-        return Sensitivity(space, *parts, also[:, np.abs(also).max(axis=0) > 0], coarse[own])
+        return Sensitivity(space, *parts, also[:, np.abs(also).max(axis=0) > 0], coarse[own], twin.model.opt.timestep)
 
     positions = of(~torque, np.zeros_like(size))
     return replace(positions, torque=of(torque, SENSOR * (measured / unit).ravel())) if weighs else positions

@@ -33,8 +33,8 @@ def belief(
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
-    its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
-    that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what half the time
+    step would have changed; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
     Nothing counts as known only because another number should not be as far off as the fit took it.
     Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
 
@@ -50,7 +50,9 @@ def belief(
     information = posed.information
     # joints that share a number have their own, each within its tolerance of it
     shared = np.diag([posed.tolerated[own].mean() if len(own) > 1 else 0.0 for own in posed.members])
-    others = shared + np.eye(n) * FINEST**2
+    # a step of time: states at its end are up to half a step ahead of forces, and no delay is told from that
+    instant = np.diag([every.step**2 / 12 / p.scale**2 if p.unit == "s" else 0.0 for p in space.parameters])
+    others = shared + instant + np.eye(n) * FINEST**2
 
     def probable(usual: Array) -> tuple[Array, Array, Array]:
         """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
