@@ -90,6 +90,15 @@ def test_a_delay_is_known_to_a_share_of_the_time_step():
     assert found[1] == pytest.approx(exact[1])
 
 
+def test_a_damping_gain_may_be_as_stated_with_viscous_friction_for_the_rest():
+    every = sensed(np.random.default_rng(0))
+    half, whole = belief(SPACE, np.array([-1.0, 0.2, 0.0]), every), belief(SPACE, np.array([0.0, 0.2, 0.0]), every)
+    found, exact = (np.sqrt(np.diag(each.covariance)) for each in (half, whole))
+    assert found[0] == pytest.approx(np.hypot(np.sqrt(0.5), exact[0]), rel=0.1)
+    assert half.covariance[0, 1] < 0  # their sum is as well known as before
+    assert found[2] == pytest.approx(exact[2], rel=0.1)
+
+
 def test_what_half_the_time_step_would_change_widens_it():
     rng = np.random.default_rng(2)
     every = sensed(rng)

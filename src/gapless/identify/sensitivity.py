@@ -118,7 +118,7 @@ def sensitivity(
         return Sensitivity(space, *parts, also[:, np.abs(also).max(axis=0) > 0], coarse[own], twin.model.opt.timestep)
 
     positions = of(~torque, np.zeros_like(size))
-    return replace(positions, torque=of(torque, SENSOR * (measured / unit).ravel())) if weighs else positions
+    return replace(positions, torque=of(torque, SENSOR * gain * (measured / unit).ravel())) if weighs else positions
 
 
 def _heavier(space: Space, values: Array) -> Array:

@@ -33,8 +33,9 @@ def belief(
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
-    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what half the time
-    step would have changed; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what half the time step would
+    have changed; damping gains that may be as stated; and how far stretches of the logs disagree, since what no model explains,
+    fits differently each time.
     Nothing counts as known only because another number should not be as far off as the fit took it.
     Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
 
@@ -52,7 +53,8 @@ def belief(
     shared = np.diag([posed.tolerated[own].mean() if len(own) > 1 else 0.0 for own in posed.members])
     # a step of time: states at its end are up to half a step ahead of forces, and no delay is told from that
     instant = np.diag([every.step**2 / 12 / p.scale**2 if p.unit == "s" else 0.0 for p in space.parameters])
-    others = shared + instant + np.eye(n) * FINEST**2
+    stated = _damping_as_stated(space, centre)
+    others = shared + instant + stated.T @ stated + np.eye(n) * FINEST**2
 
     def probable(usual: Array) -> tuple[Array, Array, Array]:
         """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
@@ -84,6 +86,25 @@ def _widened(covariance: Array, least: Array) -> Array:
     """A covariance with variances of at least so much, and the same correlations."""
     wider = np.sqrt(np.maximum(1.0, least / np.diag(covariance)))
     return np.asarray(covariance * np.outer(wider, wider))
+
+
+def _damping_as_stated(space: Space, centre: Array) -> Array:
+    """The ways from each fitted damping gain to the one that the model states, viscous friction with the rest; scaled.
+
+    Their sum is seen, and which is which only by details of transmissions and torques that no model has right: each is as
+    fitted or as stated, whose mean square about the fit is half of the way's. Shape: (gains, parameters).
+    """
+    out, values = np.zeros((0, len(space))), space.clip(space.from_scaled(centre))
+    for i, p in enumerate(space.parameters):
+        viscous = p.name.replace("gains.kd", "friction.viscous")
+        if p.quantity != "gains.kd" or viscous not in space.names:
+            continue
+        way, k = np.zeros(len(space)), space.names.index(viscous)
+        moved = values.copy()
+        moved[i], moved[k] = p.nominal, values[k] + values[i] - p.nominal
+        way[[i, k]] = (space.to_scaled(space.clip(moved)) - centre)[[i, k]]
+        out = np.vstack([out, way * min(np.sqrt(0.5), MISMATCH / max(np.abs(way).max(), 1e-9))])
+    return out
 
 
 @dataclass(frozen=True)
