@@ -71,7 +71,9 @@ def weighed(lighter: float) -> Sensitivity:
 
 def test_masses_that_are_off_are_a_common_factor_of_what_was_fitted_unless_torques_weigh_them():
     kd, right, light = EVERY.parameters[0], weighed(1.0), weighed(0.85)
-    assert spread(replace(right, torque=None))[0] == pytest.approx(MISMATCH * EVERY.parameters[WEIGHT].scale / kd.scale, rel=0.15)
+    assert spread(replace(right, torque=None))[0] == pytest.approx(
+        MISMATCH * EVERY.parameters[WEIGHT].scale / kd.scale, rel=0.15
+    )
     assert spread(right)[0] < 0.1
     assert spread(light)[0] == pytest.approx(-np.log(0.85) / kd.scale, rel=0.15)
     covariance = belief(SPACE, np.zeros(3), light).covariance
