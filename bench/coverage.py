@@ -1,15 +1,18 @@
 """Whether 90 % intervals hold the truth on robots with secrets, whether they are sharp, and whether verdicts can say no.
 
-    python -m bench.coverage [--robots 10] [--first 500] [--only bench,arm] [--json]
+    python -m bench.coverage [--robots 10] [--first 500] [--only bench,arm] [--alike 5] [--json]
 
 Stand-ins as `gapless standin --random` draws them, normal and hard by turns: what is not a secret is within its tolerance,
 their time step is half the twin's, and each gives two logs of 20 s of rich motion. A number that was fitted stands for what no
-position tells apart from it (a gain for the motor's strength, one delay for all), so the truth is theirs together.
+position tells apart from it (a gain for the motor's strength, one delay for all), so the truth is theirs together. With
+--alike, so many robots more share the secrets of the first seed, and differ in their tolerances, motion and noise: intervals
+should be as wide as the errors of their estimates differ, and no wider.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import time
 from collections.abc import Mapping
@@ -20,7 +23,7 @@ import numpy as np
 from gapless.errors import BadInput, PhysicsError
 from gapless.identify import Fit, fit
 from gapless.learn import draw_from
-from gapless.twin import Box, as_given
+from gapless.twin import Box, Gaussian, as_given
 from gapless.worlds import StandIn, StandInSpec, build_standin, draw_standin, plan_motion, record
 
 KINDS: dict[str, tuple[str, bool]] = {
@@ -32,6 +35,8 @@ KINDS: dict[str, tuple[str, bool]] = {
 }
 SECONDS, LOGS = 20.0, 2
 PERIOD = 0.02  # s between commands of all of these robots
+DIFFICULTIES = ("normal", "hard")  # of even and odd seeds
+ALIKE = 1000  # robots with equal secrets have seeds of their own: no seed that is drawn with others
 WRONG = 0.25  # share of the identified numbers outside of their intervals that makes "use it" a wrong answer
 
 
@@ -44,14 +49,13 @@ def spec_of(kind: str, difficulty: str, seed: int) -> StandInSpec:
     return draw_standin(robot, difficulty, seed, in_air)
 
 
-def one(kind: str, difficulty: str, seed: int) -> tuple[Fit, dict[str, float]]:
+def one(kind: str, spec: StandInSpec) -> tuple[Fit, dict[str, float]]:
     """A robot, its fit, and the truth."""
     robot, in_air = KINDS[kind]
-    spec = spec_of(kind, difficulty, seed)
     logs = []
     for k in range(LOGS):
         stand_in = StandIn(spec)
-        motion = plan_motion("rich", build_standin(spec), SECONDS, np.random.default_rng([seed, k]))
+        motion = plan_motion("rich", build_standin(spec), SECONDS, np.random.default_rng([spec.seed, k]))
         logs.append(record(stand_in, motion, stand_in.signal, f"log {k}"))
     return fit(as_given(robot, logs[0], in_air=in_air), logs), stand_in.reveal()
 
@@ -105,10 +109,10 @@ def judged(kind: str, seeds: range) -> dict[str, Any]:
     by_quantity: dict[str, list[bool]] = {}
     shares, wide, widths, wrong, used, seconds, refused = [], [], [], 0, 0, [], 0
     for seed in seeds:
-        difficulty = ("normal", "hard")[seed % 2]
+        difficulty = DIFFICULTIES[seed % 2]
         started = time.perf_counter()
         try:
-            found, secrets = one(kind, difficulty, seed)
+            found, secrets = one(kind, spec_of(kind, difficulty, seed))
         except (BadInput, PhysicsError) as error:
             refused += 1
             print(f"{kind} {difficulty} {seed}: {error}", flush=True)
@@ -143,6 +147,29 @@ def judged(kind: str, seeds: range) -> dict[str, Any]:
     }
 
 
+def sharpness(kind: str, difficulty: str, seed: int, robots: int) -> dict[str, Any]:
+    """Width of 90 % intervals over that which the spread of errors asks for, of robots with the secrets of one seed."""
+    spec, errors, widths = spec_of(kind, difficulty, seed), dict[str, list[float]](), dict[str, list[float]]()
+    for k in range(robots):
+        found, secrets = one(kind, dataclasses.replace(spec, seed=ALIKE * (seed + 1) + k))
+        belief = found.belief
+        assert isinstance(belief, Gaussian)
+        for p, x, sd in zip(belief.space.parameters, belief.centre, np.sqrt(np.diag(belief.covariance)), strict=True):
+            if found.parameters[p.name].identified and not p.members:
+                own = dataclasses.replace(belief.space, parameters=(p,))
+                truth = own.to_scaled(own.clip([truth_of(p.name, secrets)]))[0]
+                errors.setdefault(p.name, []).append(float(x - truth))
+                widths.setdefault(p.name, []).append(2 * 1.645 * float(sd))
+    ratios: dict[str, list[float]] = {}
+    for name, each in errors.items():
+        if len(each) == robots:
+            wide = float(np.median(widths[name])) / (2 * 1.645 * max(float(np.std(each, ddof=1)), 1e-9))
+            ratios.setdefault(name.partition("/")[0], []).append(wide)
+    every = [r for each in ratios.values() for r in each]
+    by_quantity = {q: round(float(np.median(r)), 2) for q, r in sorted(ratios.items())}
+    return {"wider_than_asked": float(np.median(every)) if every else None, "by_quantity": by_quantity, "robots": robots}
+
+
 def spec_words(kind: str, difficulty: str, seed: int) -> str:
     """The secrets of a robot in words."""
     spec = spec_of(kind, difficulty, seed)
@@ -154,10 +181,13 @@ def main() -> None:
     parser.add_argument("--robots", type=int, default=10, help="of each kind")
     parser.add_argument("--first", type=int, default=500, help="first seed")
     parser.add_argument("--only", default=",".join(KINDS), help="kinds of robots")
+    parser.add_argument("--alike", type=int, default=0, help="robots with the secrets of the first seed, to judge widths by")
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.robots)
     result = {kind: judged(kind, seeds) for kind in options.only.split(",")}
+    for kind, figures in result.items() if options.alike > 1 else ():
+        figures["sharpness"] = sharpness(kind, DIFFICULTIES[options.first % 2], options.first, options.alike)
     for kind, figures in result.items():
         print(kind, figures)
     if options.json:

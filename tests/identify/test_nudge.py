@@ -22,7 +22,7 @@ def test_all_numbers_go_to_the_most_probable_ones_and_those_not_fitted_stay_with
     truth[fitted], truth[other] = 0.3, 0.5 * high[other]
     errors = -slopes @ truth + 0.1 * rng.normal(size=4000)
     half, none = np.arange(4000) % 2 == 0, np.zeros(4000)
-    every = Sensitivity(SPACE, errors, none, none.astype(int), half, slopes, np.empty((4000, 0)), none[:1], True, None)
+    every = Sensitivity(SPACE, errors, none, none.astype(int), half, slopes, np.empty((4000, 0)), none[:1])
     start = TWIN.space.nominal
     state = State(TWIN, start, np.stack([start, start]), TWIN.space.select("gains.kp/*"), {}, [])
 

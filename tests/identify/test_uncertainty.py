@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapless.identify.sensitivity import Sensitivity, lasting
-from gapless.identify.uncertainty import LOOSE, MISMATCH, SELDOM, WRONG, belief, free
+from gapless.identify.uncertainty import LOOSE, MISMATCH, SELDOM, WRONG, belief, free, heavier
 from gapless.twin import Twin
 
 EVERY = Twin.load("bench").space.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*", "inertia.mass/*")
@@ -21,7 +21,7 @@ def sensed(rng: np.random.Generator, slopes: np.ndarray | None = None, **changes
     basis, errors = np.linalg.qr(slopes[:, :3])[0], rng.normal(size=n)
     errors -= basis @ (basis.T @ errors)  # a fit leaves what its numbers cannot explain
     half, none = np.arange(n) % 2 == 0, np.zeros(1)
-    plain = Sensitivity(EVERY, errors, np.zeros(n), np.arange(n) // 500, half, slopes, np.empty((n, 0)), none, False, None)
+    plain = Sensitivity(EVERY, errors, np.zeros(n), np.arange(n) // 500, half, slopes, np.empty((n, 0)), none)
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -39,12 +39,11 @@ def test_an_interval_of_white_noise_is_that_of_linear_regression():
     assert np.median(wider) < 1.4
 
 
-def test_what_a_number_that_was_not_fitted_would_have_done_widens_it_by_its_tolerance():
+def test_what_a_number_that_was_not_fitted_would_have_done_widens_it():
     rng = np.random.default_rng(1)
     slopes = rng.normal(size=(4000, 4))
-    slopes[:, WEIGHT] = 3 * slopes[:, 0]  # a heavier arm looks like three times as much of the first
-    tolerance = float(np.diff(EVERY.tolerated, axis=0)[0, WEIGHT]) / np.sqrt(12)
-    assert spread(sensed(rng, slopes))[0] == pytest.approx(3 * tolerance, rel=0.1)
+    slopes[:, WEIGHT] = slopes[:, 0] / 3  # masses that are off by three units look like one of the first
+    assert spread(sensed(rng, slopes))[0] == pytest.approx(MISMATCH / 3, rel=0.1)
     assert spread(sensed(rng, slopes))[1] < 0.05
 
 
@@ -58,15 +57,48 @@ def test_a_quantity_that_was_not_fitted_may_be_off_by_far():
     assert np.sqrt(covariance[0, 0]) == pytest.approx(1 / np.hypot(1 / MISMATCH, 1 / (np.sqrt(SELDOM) * WRONG)), rel=0.1)
 
 
-def test_servos_that_torques_do_not_weigh_have_a_common_factor():
-    every = replace(sensed(np.random.default_rng(1)), servos=True)
-    right, light, unknown = (spread(replace(every, torque=ratio)) for ratio in (1.0, 0.77, None))
-    kd = EVERY.parameters[0]
-    assert right[0] < 0.1
-    assert light[0] == pytest.approx(-np.log(0.77) / kd.scale, rel=0.1)
-    assert unknown[0] > 0.1
-    covariance = belief(SPACE, np.zeros(3), replace(every, torque=0.77)).covariance
-    assert covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]) > 0.95  # their ratio is known all the same
+def weighed(lighter: float) -> Sensitivity:
+    """A fit whose positions do not tell all torques from the mass, with torques of a robot so many times as heavy."""
+    rng = np.random.default_rng(1)
+    along = np.array([(1.0 if p.log else p.nominal) / p.scale for p in EVERY.parameters])
+    slopes = rng.normal(size=(4000, 4))
+    slopes -= np.outer(slopes @ along, along / (along @ along))
+    positions, needed = sensed(rng, slopes), rng.normal(size=4000)
+    torques = 3 * np.outer(needed, along / (along @ along))  # known to a sixtieth
+    errors = 3 * np.log(1 / lighter) * needed + rng.normal(size=4000)
+    return replace(positions, torque=replace(positions, residual=errors, slopes=torques))
+
+
+def test_masses_that_are_off_are_a_common_factor_of_what_was_fitted_unless_torques_weigh_them():
+    kd, right, light = EVERY.parameters[0], weighed(1.0), weighed(0.85)
+    assert spread(replace(right, torque=None))[0] == pytest.approx(
+        MISMATCH * EVERY.parameters[WEIGHT].scale / kd.scale, rel=0.15
+    )
+    assert spread(right)[0] < 0.1
+    assert spread(light)[0] == pytest.approx(-np.log(0.85) / kd.scale, rel=0.15)
+    covariance = belief(SPACE, np.zeros(3), light).covariance
+    assert covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]) > 0.9  # their ratio is known all the same
+    assert heavier(SPACE, right) == pytest.approx(1.0, abs=0.02)
+    assert heavier(SPACE, light) == pytest.approx(0.85, abs=0.02)
+    assert heavier(SPACE, replace(light, torque=None)) is None
+
+
+def test_a_delay_is_known_to_a_share_of_the_time_step():
+    whole = Twin.load("bench").space.select("latency.action", "gains.kd/*", "friction.viscous/*", "friction.coulomb/*")
+    every = replace(sensed(np.random.default_rng(0)), space=whole, step=0.005)
+    fitted = whole.select("latency.action", "gains.kd/*")
+    found, exact = (np.sqrt(np.diag(belief(fitted, np.zeros(2), e).covariance)) for e in (every, replace(every, step=0.0)))
+    assert found[0] == pytest.approx(np.hypot(exact[0], 0.005 / np.sqrt(12) / whole.parameters[0].scale), rel=0.01)
+    assert found[1] == pytest.approx(exact[1])
+
+
+def test_a_damping_gain_may_be_as_stated_with_viscous_friction_for_the_rest():
+    every = sensed(np.random.default_rng(0))
+    half, whole = belief(SPACE, np.array([-1.0, 0.2, 0.0]), every), belief(SPACE, np.array([0.0, 0.2, 0.0]), every)
+    found, exact = (np.sqrt(np.diag(each.covariance)) for each in (half, whole))
+    assert found[0] == pytest.approx(np.hypot(np.sqrt(0.5), exact[0]), rel=0.1)
+    assert half.covariance[0, 1] < 0  # their sum is as well known as before
+    assert found[2] == pytest.approx(exact[2], rel=0.1)
 
 
 def test_what_half_the_time_step_would_change_widens_it():

@@ -9,7 +9,7 @@ from gapless.arrays import Array
 from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import Scores
 from gapless.identify.sensitivity import Sensitivity
-from gapless.identify.uncertainty import LOOSE
+from gapless.identify.uncertainty import LOOSE, heavier
 from gapless.logs import Log, chatter
 from gapless.measure import Split, Trace, floors
 from gapless.report import few
@@ -74,7 +74,7 @@ def doubts(
         split: of the logs.
     """
     out = Doubts(_chatter(logs, traced[0].joints) + _baselines(heldout, traced))
-    out.suspicions = [*(each.sentence for each in apart), *_weight(every.torque), *_disagree(belief, halves)]
+    out.suspicions = [*(each.sentence for each in apart), *_weight(heavier(belief.space, every)), *_disagree(belief, halves)]
     out.suspicions += _structure(logs, traced, every.coarse)
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
@@ -144,13 +144,13 @@ def unlike(twin: Twin, belief: Gaussian) -> list[Unlike]:
     return out
 
 
-def _weight(torque: float | None) -> list[str]:
-    """Torques that were measured and that the twin does not need, or needs more of."""
-    if torque is None or abs(np.log(torque)) < HEAVY:
+def _weight(times: float | None) -> list[str]:
+    """Torques that were measured and that robots of another weight need."""
+    if times is None or abs(np.log(times)) < HEAVY:
         return []
     return [
-        f"the twin needs {torque:.2f} times the torque that was measured: gains, friction and inertia are off by that factor "
-        "if the masses are, and right if the torque sensor's scale is wrong; weigh the robot"
+        f"the torque that was measured is that of links {times:.2f} times as heavy as the model's: gains, friction and inertia "
+        "are off by that factor if the masses are, and right if the torque sensor's scale is wrong; weigh the robot"
     ]
 
 

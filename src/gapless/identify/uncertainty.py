@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
@@ -33,8 +33,9 @@ def belief(
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
-    its tolerance, and seldom by far; how far the fit is from those numbers; what half the time step would have changed; masses
-    that are all off; and how far stretches of the logs disagree, since what no model explains, fits differently each time.
+    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what half the time step would
+    have changed; damping gains that may be as stated; and how far stretches of the logs disagree, since what no model explains,
+    fits differently each time.
     Nothing counts as known only because another number should not be as far off as the fit took it.
     Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
 
@@ -46,27 +47,21 @@ def belief(
         halves: the fits of either half of the logs, scaled, which show what slopes do not: numbers that wander far along
             curves of equal error. The mean square of their way from the fit is its variance (McCarthy 1969).
     """
-    places = {name: i for i, name in enumerate(every.space.names)}
-    members = [[places[n] for n in p.members or (p.name,)] for p in space.parameters]
-    fitted = np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
-    tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
-    allowed, n = _allowed(every, tolerated, members), len(space)
-    rest = np.flatnonzero(np.diag(allowed) > 0)
-    both = np.hstack([fitted, every.slopes[:, rest]])
-    weighed = every.weighed(both)
-    information = both.T @ weighed
-    information[n:, n:] += np.linalg.inv(allowed[np.ix_(rest, rest)])
+    posed, n = _posed(space, every), len(space)
+    information = posed.information
     # joints that share a number have their own, each within its tolerance of it
-    shared = np.diag([tolerated[own].mean() if len(own) > 1 else 0.0 for own in members])
-    heavier = _heavier(space, centre, every)
-    others = np.outer(heavier, heavier) + shared + np.eye(n) * FINEST**2
+    shared = np.diag([posed.tolerated[own].mean() if len(own) > 1 else 0.0 for own in posed.members])
+    # a step of time: states at its end are up to half a step ahead of forces, and no delay is told from that
+    instant = np.diag([every.step**2 / 12 / p.scale**2 if p.unit == "s" else 0.0 for p in space.parameters])
+    stated = _damping_as_stated(space, centre)
+    others = shared + instant + stated.T @ stated + np.eye(n) * FINEST**2
 
     def probable(usual: Array) -> tuple[Array, Array, Array]:
         """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
         prior = np.zeros_like(information)
         prior[:n, :n] = np.diag(1 / usual**2)
         inverse = np.linalg.inv(information + prior)[:n]
-        away, half_step = (inverse @ (weighed.T @ errors) for errors in (every.residual, every.half_step))
+        away, half_step = inverse @ posed.pull, inverse @ posed.half_step
         return inverse[:, :n] + np.outer(half_step, half_step) + others, away, inverse[:, :n] @ (centre / usual**2)
 
     covariance, away, back = probable(np.full(n, MISMATCH))
@@ -77,7 +72,7 @@ def belief(
     covariance = _widened(covariance, np.minimum(np.diag(beyond) + (away + back) ** 2, MISMATCH**2))
     if halves is not None:
         covariance = _widened(covariance, np.minimum(((halves - centre) ** 2).mean(axis=0), MISMATCH**2))
-    covariance = _widened(covariance, np.diag(covariance) + _moved(space, fitted, every) ** 2)
+    covariance = _widened(covariance, np.diag(covariance) + _moved(space, posed.fitted, every) ** 2)
     centre = np.where(np.diag(covariance) > LOOSE**2, likely, centre)
     for alike in map(list, unlike):  # each is what was fitted, or what the others are: mean and variance of these two
         halfway = (np.median(centre[alike]) - centre[alike]) / 2
@@ -93,18 +88,74 @@ def _widened(covariance: Array, least: Array) -> Array:
     return np.asarray(covariance * np.outer(wider, wider))
 
 
-def _heavier(space: Space, centre: Array, every: Sensitivity) -> Array:
-    """What a robot whose masses are all off does to the fit of its servos, scaled: every torque and inertia is off as much.
+def _damping_as_stated(space: Space, centre: Array) -> Array:
+    """The ways from each fitted damping gain to the one that the model states, viscous friction with the rest; scaled.
 
-    Positions do not show it. By as much as torques that were measured say, else by a real mismatch of masses.
+    Their sum is seen, and which is which only by details of transmissions and torques that no model has right: each is as
+    fitted or as stated, whose mean square about the fit is half of the way's. Shape: (gains, parameters).
     """
-    masses = [p.scale for p in every.space.parameters if p.quantity == WEIGHT and p.log]
-    if not every.servos or not masses:
-        return np.zeros(len(space))
-    off = MISMATCH * float(np.median(masses)) if every.torque is None else abs(np.log(every.torque))
-    weighs = [any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters]
-    logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
-    return off * np.where(weighs, np.where(logarithm, 1.0, space.from_scaled(centre)) / scale, 0.0)
+    out, values = np.zeros((0, len(space))), space.clip(space.from_scaled(centre))
+    for i, p in enumerate(space.parameters):
+        viscous = p.name.replace("gains.kd", "friction.viscous")
+        if p.quantity != "gains.kd" or viscous not in space.names:
+            continue
+        way, k = np.zeros(len(space)), space.names.index(viscous)
+        moved = values.copy()
+        moved[i], moved[k] = p.nominal, values[k] + values[i] - p.nominal
+        way[[i, k]] = (space.to_scaled(space.clip(moved)) - centre)[[i, k]]
+        out = np.vstack([out, way * min(np.sqrt(0.5), MISMATCH / max(np.abs(way).max(), 1e-9))])
+    return out
+
+
+@dataclass(frozen=True)
+class _Posed:
+    """What everything that was measured says of what was fitted, then of everything else that may be off; scaled."""
+
+    members: list[list[int]]
+    """Where in everything each fitted number is."""
+    fitted: Array
+    """Slopes of what was fitted. Shape: (residuals, fitted)."""
+    rest: Ints
+    """Where in everything the others are."""
+    tolerated: Array
+    """Variance of everything by its tolerance."""
+    information: Array
+    """With how far the others may be off, and nothing of the kind for what was fitted."""
+    pull: Array
+    """How errors pull at each; the same of what half the time step changes."""
+    half_step: Array
+
+
+def _posed(space: Space, every: Sensitivity) -> _Posed:
+    places = {name: i for i, name in enumerate(every.space.names)}
+    members = [[places[n] for n in p.members or (p.name,)] for p in space.parameters]
+    tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
+    allowed, n = _allowed(every, tolerated, members), len(space)
+    rest = np.flatnonzero(np.diag(allowed) > 0)
+    information, pulls = np.zeros((n + len(rest),) * 2), np.zeros((2, n + len(rest)))
+    information[n:, n:] = np.linalg.inv(allowed[np.ix_(rest, rest)])
+    for data in (every, every.torque) if every.torque else (every,):
+        both = np.hstack([_together(data, members), data.slopes[:, rest]])
+        weighed = data.weighed(both)
+        information += both.T @ weighed
+        pulls += [weighed.T @ data.residual, weighed.T @ data.half_step]
+    return _Posed(members, _together(every, members), rest, tolerated, information, *pulls)
+
+
+def _together(every: Sensitivity, members: Sequence[Sequence[int]]) -> Array:
+    """Slopes of numbers that joints share. Shape: (residuals, numbers)."""
+    return np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
+
+
+def heavier(space: Space, every: Sensitivity) -> float | None:
+    """How many times as heavy as in the twin all links are, as measured torques say; None where they were not measured."""
+    posed, n = _posed(space, every), len(space)
+    masses = [n + k for k, i in enumerate(posed.rest) if every.space.parameters[i].quantity == WEIGHT]
+    if every.torque is None or not masses:
+        return None
+    step = -np.linalg.solve(posed.information + np.diag(np.r_[np.ones(n) / MISMATCH**2, np.zeros(len(posed.rest))]), posed.pull)
+    sizes = [every.space.parameters[posed.rest[k - n]].scale for k in masses]
+    return float(np.exp(np.mean(step[masses] * sizes)))
 
 
 def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[int]]) -> Array:
@@ -113,8 +164,9 @@ def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[in
     chosen = {space.parameters[i].quantity for i in fitted}
     for quantity in {p.quantity for p in space.parameters} - chosen:
         rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
-        if quantities.cause(quantity) is not None and quantity != WEIGHT:
-            covariance[np.ix_(rows, rows)] += SELDOM * WRONG**2
+        if quantities.cause(quantity) is not None:
+            # positions of servos do not tell masses from torques, so all of them may be off by a real mismatch
+            covariance[np.ix_(rows, rows)] += MISMATCH**2 if quantity == WEIGHT else SELDOM * WRONG**2
     stood_for = {name for i in fitted for name in quantities.stood_for(space.names[i])}
     alone = {own[0] for own in members if len(own) == 1}
     still = [i for i, name in enumerate(space.names) if i in alone or name in stood_for]

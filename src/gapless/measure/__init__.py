@@ -8,7 +8,7 @@ cannot be compared.
 from gapless.measure.baselines import best_delays, delayed_command, is_commanded
 from gapless.measure.comparable import STILL, TIPPING, commands_for, fall, long_enough, moving, must_compare, one_robot, travel
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
-from gapless.measure.outliers import outlying, soft, usual
+from gapless.measure.outliers import outlying, soft, soft_slope, usual
 from gapless.measure.overlay import names_of, overlays, rms
 from gapless.measure.phase import phase_map
 from gapless.measure.repeated import Repeat, command_of, from_the_start, repeats

@@ -27,3 +27,9 @@ def soft(error: Array, size: float | Array) -> Array:
     """Errors whose squares grow like the error itself beyond `size`, so that few large ones do not rule (pseudo-Huber)."""
     root = np.sqrt(1 + (error / size) ** 2)
     return np.asarray(error * np.sqrt(2 / (1 + root)))
+
+
+def soft_slope(error: Array, size: float | Array) -> Array:
+    """The slope of `soft`: 1 for small errors, less for large ones."""
+    root = np.sqrt(1 + (error / size) ** 2)
+    return np.asarray(np.sqrt((1 + root) / 2) / root)

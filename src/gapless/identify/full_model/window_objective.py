@@ -87,7 +87,11 @@ class Objective:
         return out
 
     def __call__(self, x: Array) -> Array:
-        """Residuals, (k, residuals)."""
+        """Residuals, (k, residuals); large ones count for less than their square."""
+        return soft(self.plain(x), ROBUST)
+
+    def plain(self, x: Array) -> Array:
+        """Residuals as they are, (k, residuals)."""
         twin, logs = self.data.twin, len(self.data.replayers)
         full = np.tile(self.values(x), (logs, 1, 1))
         if self.zeros:
@@ -95,7 +99,7 @@ class Objective:
             own = ZERO * x[:, len(self.space) : len(self.space) + self._extra[0]].reshape(len(x), logs, len(twin.joints))
             full[:, :, offsets] += np.swapaxes(own, 0, 1)
         errors = self.data.errors(twin.space.clip(full), self._shifts(x) if self.begins else None)
-        return soft(np.clip((errors / self.size).reshape(len(x), -1), -1e3, 1e3), ROBUST)
+        return np.asarray(np.clip((errors / self.size).reshape(len(x), -1), -1e3, 1e3))
 
     def _shifts(self, x: Array) -> list[Array]:
         """How far off each window starts, by log. Shape of each: (k, windows, 2, nv)."""
