@@ -1,6 +1,6 @@
 """Information: what motions would tell about uncertain parameters, simulated, and whether robots like these keep the limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Judge:
         """Refuses limits that the robot breaks where it stands; what drawn robots do not keep, they are left out for."""
         self.twin, self.what, self.noise = twin, what, noise
         self.moves, self.home = moving(twin, limits), start_of(twin, limits)
-        self.limits, self._strongest = limits.inside(self.home), torque_limits(twin)
+        self.limits, self._strongest, self._stated = limits.inside(self.home), torque_limits(twin), limits
         self.guard = Guard(twin, start=self.home, moves=self.moves)
         self._simulate = Simulator(twin, self.home)
         shown = [quantities.of(p.name).in_any_motion for p in what.space.parameters]
@@ -127,6 +127,11 @@ class Judge:
                 motion = motion + np.minimum(NUDGE * levers(self.twin), NUDGED * self.gentle(wave))[:, None] * wave
                 verb = f"move by {np.ptp(motion, axis=1).max() / 2:.2g} rad about home"
             simulated = self.run(motion, self.robots)
+            if not nudge:  # where soft servos sag to, such as an end stop, robots stand anyway
+                slack, low, high = 2 * NUDGE * levers(self.twin), simulated.peaks.low[0], simulated.peaks.high[0]
+                low = np.minimum(self.limits.low, np.maximum(low, self._stated.low) - slack)
+                high = np.maximum(self.limits.high, np.minimum(high, self._stated.high) + slack)
+                self.limits = replace(self.limits, low=low, high=high)
             over = self._over(simulated)
             if (over[:, 0] > 1.0).any():
                 raise BadInput(f"{self.twin.name} cannot {verb} within the limits: {self._tightest(simulated, over[:, :1])}")
