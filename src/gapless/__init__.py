@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from gapless.identify import Fit as Fit, excite as excite, fit as fit
     from gapless.learn import enter as enter, plan_run as plan_run, train as train
     from gapless.logs import Log as Log, inspect as inspect, read as read, write as write
+    from gapless.measure import replay_logs as replay_logs
     from gapless.policy import load_policy as load_policy
     from gapless.results import load as load
     from gapless.robots import load_robot as load_robot
     from gapless.twin import Twin as Twin, as_given as as_given, load_belief as load_belief
-    from gapless.worlds import Worlds as Worlds, replay_logs as replay_logs
+    from gapless.worlds import Worlds as Worlds
 
 __version__ = "0.1.0"
 _HOMES = {
@@ -38,11 +39,12 @@ _HOMES = {
     "identify": ("Fit", "excite", "fit"),
     "learn": ("enter", "plan_run", "train"),
     "logs": ("Log", "inspect", "read", "write"),
+    "measure": ("replay_logs",),
     "policy": ("load_policy",),
     "results": ("load",),
     "robots": ("load_robot",),
     "twin": ("Twin", "as_given", "load_belief"),
-    "worlds": ("Worlds", "replay_logs"),
+    "worlds": ("Worlds",),
 }
 __all__ = [name for names in _HOMES.values() for name in names]
 

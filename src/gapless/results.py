@@ -9,8 +9,8 @@ from gapless.gap import Experiment
 from gapless.identify import Comparison, Fit, WalkingFit
 from gapless.learn import CourseResult
 from gapless.logs import Inspection
+from gapless.measure import Replays
 from gapless.report import Result
-from gapless.worlds import Replays
 
 KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays, CourseResult)
 

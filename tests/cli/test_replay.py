@@ -81,7 +81,7 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
     capsys.readouterr()
     assert "--set x: expected NAME=NUMBER" in fails(capsys, "replay", "bench", "log.npz", "--set", "x")
     assert "unknown parameter" in fails(capsys, "replay", "bench", "log.npz", "--set", "x=1")
-    assert "is not in the log" in fails(capsys, "replay", "arm", "log.npz")
+    assert "no q of shoulder_pan" in fails(capsys, "replay", "arm", "log.npz")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty.npz", "log.npz", "s.toml"]
 
 

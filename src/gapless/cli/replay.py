@@ -41,8 +41,9 @@ def replay(
 
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
+    from gapless.measure import replay_logs
     from gapless.twin import known_values, mean_values
-    from gapless.worlds import replay_logs, view_replay
+    from gapless.worlds import view_replay
 
     for option, seconds in (("window", window), ("end", end)):
         if seconds is not None and not 0 < seconds < float("inf"):

@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.identify.admission import admit
 from gapless.identify.fitting import fit_admitted
 from gapless.identify.memory import Memory, key_of
 from gapless.identify.posteriors import particles as drawn_particles
 from gapless.identify.result import Fit
 from gapless.logs import Log
+from gapless.measure import admit
 from gapless.twin import Twin
 
 SIMULATIONS = 4000  # of each window of the logs, for the posterior

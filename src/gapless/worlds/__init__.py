@@ -10,8 +10,7 @@ from gapless.worlds.engine import quiet
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import multisine, periods as motion_periods, plan as plan_motion
 from gapless.worlds.recording import record
-from gapless.worlds.replayer import BASE as BASE_SIGNALS, Replayer, replay
-from gapless.worlds.replays import Replays, replay_logs
+from gapless.worlds.replayer import BASE as BASE_SIGNALS, Replay, Replayer, replay
 from gapless.worlds.rollout import Sampler
 from gapless.worlds.standin import (
     Spec as StandInSpec,

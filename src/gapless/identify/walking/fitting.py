@@ -15,7 +15,6 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.gap import Distances, Motion, distances_between, joined, states
 from gapless.identify import uncertainty as unknown
-from gapless.identify.admission import admit
 from gapless.identify.per_joint.ladder import Tick, quiet
 from gapless.identify.result import estimates
 from gapless.identify.walking.inference import Inference, learn, quantiles
@@ -23,7 +22,7 @@ from gapless.identify.walking.numbers import Numbers
 from gapless.identify.walking.result import WalkingFit
 from gapless.identify.walking.rollout import Crew, half_of, motion_of, walk
 from gapless.logs import Log
-from gapless.measure import blocks_at
+from gapless.measure import admit, blocks_at
 from gapless.robots import base_joint
 from gapless.twin import Gaussian, Twin, origin_of
 

@@ -1,7 +1,7 @@
-"""Admission to a fit: what a log and a model must have before anything is fitted.
+"""Admission: what a log and a model must have before the log is replayed in the model, explained by it or fitted to.
 
-admitted = admit(twin, logs)
-fit_admitted(twin, admitted.logs)                 # admitted.refused and admitted.notes say what was left out, and why
+admitted = admit(twin, logs)                      # admitted.refused and admitted.notes say what was left out, and why
+kept, notes = admitted_part(twin, log)            # the same for one log that is only replayed
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
-from gapless.identify.clean import WORTH, usable
 from gapless.logs import ERROR, Log, clock_findings, joint_findings
-from gapless.measure import STILL, TIPPING, commands_for, fall, long_enough, moving, travel
+from gapless.measure.clean import WORTH, usable
+from gapless.measure.comparable import STILL, TIPPING, commands_for, fall, long_enough, moving, travel
 from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
@@ -55,10 +55,11 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             recording = log.provenance.sha256, log.start
             if recording in files:
                 raise BadInput(f"{log.name}: the same recording as {files[recording]}")
-            kept, left_out = _readable(twin, log)
-            notes += left_out + _ranges(twin, kept) + _follows(twin, kept)
-            _overlaps(twin, kept)
-            _survives(twin, kept)
+            if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
+                raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
+            kept, noted = admitted_part(twin, log)
+            moving([kept])
+            notes += noted
         except (BadInput, PhysicsError) as error:
             refused[i] = error
             continue
@@ -72,11 +73,21 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
     return Admitted(let_in, {i: str(error) for i, error in refused.items()}, notes)
 
 
+def admitted_part(twin: Twin, log: Log, values: Array | None = None) -> tuple[Log, list[str]]:
+    """The usable part of a log that can be replayed in a twin, and what is odd about it or was left out of it.
+
+    values: parameters over the twin's space; nominal unless given. Shape: (parameters,).
+    """
+    kept, left_out = _readable(twin, log)
+    notes = left_out + _ranges(twin, kept) + _follows(twin, kept)
+    _overlaps(twin, kept)
+    _survives(twin, kept, twin.space.nominal if values is None else values)
+    return kept, notes
+
+
 def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
     """The usable part of a log that has all that the twin's drives need, and what was left out of it."""
     commands = commands_for(twin, log)
-    if "dq_cmd" in commands:
-        raise BadInput(f"{commands['dq_cmd'][0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     for finding in clock_findings(log):
         if finding.severity == ERROR and {"q", *commands} & set(finding.signal.split(", ")):
             raise BadInput(f"{log.name}: {finding.sentence}")
@@ -151,7 +162,7 @@ def _follows(twin: Twin, log: Log) -> list[str]:
         commanded, moved = float(np.ptp(u[rows_in_force(sent, clock[on])])), travel(q[on])
         if kind == "tau" and commanded > 0 and moved < STILL:
             raise BadInput(f"{name}: {d.name} stands still, while its torque varies by {commanded:.2g} N m: {CHECK}")
-        if kind == "tau" or commanded < COMMANDED:
+        if kind != "q" or commanded < COMMANDED:
             continue
         if moved < DEAD * commanded:
             raise BadInput(f"{name}: {d.name} is told to move by {commanded:.2g} rad and moves by {moved:.1g}: {CHECK}")
@@ -160,7 +171,6 @@ def _follows(twin: Twin, log: Log) -> list[str]:
         lags = np.arange(0.0, LATE, max(0.01, 1 / log.rate("q")))
         if not any(_correlation(u[rows_in_force(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
-    moving([log])
     return [f"{name}: {f.sentence}" for f in findings if f.code == "stop"]
 
 
@@ -189,9 +199,9 @@ def _overlaps(twin: Twin, log: Log) -> None:
             )
 
 
-def _survives(twin: Twin, log: Log) -> None:
+def _survives(twin: Twin, log: Log, values: Array) -> None:
     """Whether the model as given lives through its first second from the measured state."""
-    broke = Replayer(twin, log, end=BEGINNING)(twin.space.nominal).broke
+    broke = Replayer(twin, log, end=BEGINNING)(values).broke
     if not broke:
         return
     d = _wildest(twin, log)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from gapless.measure import Replays, replay_logs
 from gapless.twin import Twin
-from gapless.worlds import Replays, StandIn, StandInSpec as Spec, plan_motion as plan, record, replay, replay_logs
+from gapless.worlds import StandIn, StandInSpec as Spec, plan_motion as plan, record, replay
 from tests.report.browser import browse, needs_browser
 
 OFFLINE = "--host-resolver-rules=MAP * ~NOTFOUND"

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.identify.admission import admit
-from gapless.identify.clean import usable
+from gapless.measure import admit, usable
 from gapless.logs import Log, find, read
 from gapless.twin import Friction, Twin, as_given
 from tests.data import DATA, needs_data
