@@ -33,7 +33,7 @@ def test_ros2_agrees_with_the_field_s_own_decoder(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path / "bag.mcap")["q"].values, np.array(theirs))
 
 
-def test_ros2_joints_that_change_on_the_way_are_refused(tmp_path: Path) -> None:
+def test_ros2_messages_of_other_joints_are_left_out_and_counted(tmp_path: Path) -> None:
     from mcap_ros2.writer import Writer
 
     with (tmp_path / "bag.mcap").open("wb") as file:
@@ -44,8 +44,9 @@ def test_ros2_joints_that_change_on_the_way_are_refused(tmp_path: Path) -> None:
             message = {"header": header, "name": names, "position": [0.0, 1.0], "velocity": [], "effort": []}
             writer.write_message("/joint_states", schema, message, i, i, i)
         writer.finish()
-    with pytest.raises(BadInput, match="message 2 has other joints"):
-        read(tmp_path / "bag.mcap")
+    log = read(tmp_path / "bag.mcap")
+    assert log.joints == ("a", "b") and len(log["q"].time) == 2
+    assert "/joint_states: 1 of 3 messages have other joints or fields than most, and are not used" in log.provenance.notes
 
 
 def test_lerobot_episodes_are_logs(tmp_path: Path) -> None:

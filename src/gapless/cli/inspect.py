@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Json, Logs, Mapping
+from gapless.cli.options import InAir, Json, Logs, Mapping
 
 
 def inspect(
@@ -15,6 +15,7 @@ def inspect(
     *,
     robot: Annotated[str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = None,
     mapping: Mapping = None,
+    in_air: InAir = False,
     plot: Annotated[Path | None, tyro.conf.arg(metavar="HTML", help_behavior_hint="")] = None,
     delay: bool = True,
     json: Json = False,
@@ -26,7 +27,7 @@ def inspect(
     Exits 0 if no error was found, 1 if one was, 2 if a log cannot be read.
 
     Args:
-        robot: A built-in robot or a model file: joint names and ranges are compared with it.
+        robot: A built-in robot or a model file: joint names, ranges and motion are compared with it.
         plot: Draw every signal into this file, which works offline.
         delay: Estimate the delay of each joint (about a second a joint).
     """
@@ -34,16 +35,20 @@ def inspect(
 
     from gapless.errors import BadInput
     from gapless.logs import inspect as inspect_log, load_mapping, read
+    from gapless.measure import model_findings
     from gapless.robots import load_robot
+    from gapless.twin import as_given
 
     if plot and plot.suffix.lower() != ".html":
         raise BadInput(f"{plot}: a plot is written as .html")
     options.can_write(plot)
-    ranges = load_robot(robot).ranges if robot else None
+    model = load_robot(robot) if robot else None
     stated = load_mapping(mapping) if mapping else None
     paths, results = options.log_paths(logs), []
     for path in paths:
-        result = inspect_log(read(path, stated), ranges, delay)
+        log = read(path, stated)
+        more = model_findings(as_given(model, log, in_air=in_air), log) if model else ()
+        result = inspect_log(log, model.ranges if model else None, delay, more)
         results.append(result)
         if not json:
             options.show(result, json)

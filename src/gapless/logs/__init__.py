@@ -17,12 +17,12 @@ from gapless.errors import BadInput
 from gapless.files import refusing, within
 from gapless.logs.formats import FORMATS
 from gapless.logs.inspection import Inspection, inspect
-from gapless.logs.inspection.clock import clock_findings
-from gapless.logs.inspection.finding import ERROR
+from gapless.logs.inspection.clock import SHORTEST, clock_findings
+from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping, load as load_mapping
-from gapless.logs.sensor import chatter, quantum
+from gapless.logs.sensor import STILL, chatter, quantum, travel
 
 STRETCH = re.compile(r"(.+)@(\d+\.?\d*)?:(\d+\.?\d*)?")
 """A path, and from when to when."""

@@ -114,6 +114,15 @@ class File(Checked):
 
 
 @dataclass(frozen=True)
+class TopicUse:
+    """What a topic of a bag is: fields of its messages to signals, and the joints that its numbers belong to."""
+
+    fields: Table[str, str]
+    joints: tuple[str, ...] = ()
+    """In the order of the message; empty where it names them itself."""
+
+
+@dataclass(frozen=True)
 class Mapping(Checked):
     """What a user states about a log; every field may be left out where the format says it itself."""
 
@@ -125,6 +134,7 @@ class Mapping(Checked):
     rename: Table[str, str] = checked(_names, factory=dict)
     convert: Table[str, Conversion] = checked(mapping, factory=dict)
     meta: Table[str, Any] = checked(mapping, factory=dict)
+    topics: Table[str, TopicUse] = checked(mapping, factory=dict)
     files: tuple[File, ...] = ()
 
 
@@ -149,6 +159,8 @@ def load(source: str | Path) -> Mapping:
             raise BadInput("write [[file]], not [file]")
         convert = mapping(table.pop("convert", {}), "convert")
         table["convert"] = {key: _conversion(f"convert {key!r}", key.split("/", 1)[0], entry) for key, entry in convert.items()}
+        topics = mapping(table.pop("topics", {}), "topics")
+        table["topics"] = {name: _topic(f"topic {name!r}", entry) for name, entry in topics.items()}
         made: Mapping = part_of({**table, "name": path.stem}, "the mapping", Mapping)
         return replace(made, files=tuple(_file(f, made.time_unit) for f in files))
 
@@ -161,6 +173,18 @@ def _file(table: Any, time_unit: str) -> File:
     with disk.within("[[file]]"):
         file: File = part_of(table | {"columns": tuple(_column(*c) for c in columns.items())}, "[[file]]", File)
     return file
+
+
+def _topic(where: str, entry: Any) -> TopicUse:
+    """What a topic is, as in { position = "q" } or { data = "q_cmd", joints = ["hip", "knee"] }."""
+    table = dict(mapping(entry, where))
+    joints = texts(table.pop("joints", []), f"{where}: joints")
+    with disk.within(where):
+        fields = _names(table, "signal")
+        must_exist("signal", fields.values(), UNITS)
+        if not fields:
+            raise BadInput('say which field is which signal, as in { position = "q" }')
+    return TopicUse(fields, joints)
 
 
 def _column(source: str, entry: Any) -> Column:

@@ -26,6 +26,8 @@ class Channel:
 
     topic: str
     schema: str
+    definition: str
+    """How a message is built, where the schema is in the form of ROS 2."""
     encoding: str
     metadata: dict[str, str]
 
@@ -44,7 +46,8 @@ class Contents:
 
     channels: dict[int, Channel] = field(default_factory=dict)
     metadata: dict[str, dict[str, str]] = field(default_factory=dict)
-    schemas: dict[int, str] = field(default_factory=dict)
+    schemas: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Name and definition by number."""
 
 
 def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
@@ -186,13 +189,13 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
                     batch.data.append(data[start + MESSAGE.size : offset])
                 elif opcode == 0x03:
                     (number,) = struct.unpack_from("<H", data, start)
-                    contents.schemas[number] = _string(data, start + 2)[0]
+                    contents.schemas[number] = _schema(data, start + 2)
                 elif opcode == 0x04:
                     number, schema = struct.unpack_from("<HH", data, start)
                     topic, after = _string(data, start + 4)
                     encoding, after = _string(data, after)
                     metadata = _map(data, after)
-                    contents.channels[number] = Channel(topic, contents.schemas.get(schema, ""), encoding, metadata)
+                    contents.channels[number] = Channel(topic, *contents.schemas.get(schema, ("", "")), encoding, metadata)
         missing = [c for c in by_channel if c not in contents.channels]
         if missing:
             raise BadInput(f"{path}: byte {place}: messages of channel {missing[0]}, which no record describes")
@@ -215,6 +218,13 @@ def _string(data: bytes, offset: int) -> tuple[str, int]:
     if offset + 4 + length > len(data):
         raise ValueError("a text goes beyond its record")
     return data[offset + 4 : offset + 4 + length].decode(), offset + 4 + length
+
+
+def _schema(data: bytes, offset: int) -> tuple[str, str]:
+    """Name and definition of a schema; the definition is empty where it is not in the form of ROS 2."""
+    name, offset = _string(data, offset)
+    encoding, offset = _string(data, offset)
+    return name, _string(data, offset)[0] if encoding == "ros2msg" else ""
 
 
 def _map(data: bytes, offset: int) -> dict[str, str]:

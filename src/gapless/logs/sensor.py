@@ -1,4 +1,4 @@
-"""A sensor by its readings alone: the step to which they are rounded, and whether they chatter."""
+"""A sensor by its readings alone: the step to which they are rounded, how far they go, and whether they chatter."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from gapless.arrays import Array
 
+STILL = 1e-3  # rad or m: less is noise
 SWING = 0.3  # of its range: what a channel that chatters swings, and swings back, from sample to sample
 OFTEN = 0.0075  # of the samples; a drive that follows a command of many steps comes close to it
 
@@ -20,6 +21,12 @@ def quantum(columns: Sequence[Array]) -> float:
     unit = float(np.median(steps[steps < 1.5 * smallest]))
     small = steps[steps < 20 * unit] / unit  # of larger ones the rounding of the unit itself adds up
     return unit if np.mean(np.abs(small - np.round(small)) < 0.05) > 0.95 else 0.0
+
+
+def travel(position: Array) -> float:
+    """How far a joint moves, single samples left out [rad]; NaN where nothing was measured. position: (samples,)."""
+    seen = position[np.isfinite(position)]
+    return float(np.ptp(np.percentile(seen, [0.5, 99.5]))) if len(seen) else np.nan
 
 
 def chatter(values: Array) -> float:

@@ -15,9 +15,9 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, PhysicsError
-from gapless.logs import ERROR, Log, clock_findings, joint_findings
+from gapless.logs import ERROR, STILL, Log, clock_findings, joint_findings, travel
 from gapless.measure.clean import WORTH, usable
-from gapless.measure.comparable import STILL, TIPPING, commands_for, fall, long_enough, moving, travel
+from gapless.measure.comparable import TIPPING, commands_for, fall, long_enough, moving
 from gapless.robots import Drive, base_joint
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
@@ -149,7 +149,7 @@ def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
 def _follows(twin: Twin, log: Log) -> list[str]:
     """Whether each joint does what it is told, or at least something that has to do with it; sentences where it is stopped."""
     clock, name = log["q"].time, log.name
-    findings = list(joint_findings(log, None))
+    findings = list(joint_findings(log, twin.ranges))
     wrong = {f.joint: f for f in findings if f.severity == ERROR and f.signal in ("q", "q_cmd")}
     for d in (d for d in twin.drives if not d.passive):
         kind, q = d.signal, log["q"].column(d.name)

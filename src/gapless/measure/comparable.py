@@ -4,17 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.logs import Log
+from gapless.logs import SHORTEST, STILL, Log, travel
 from gapless.measure.signals import difference
-from gapless.measure.split import SHORTEST
 from gapless.rotations import tipped, up_of
 from gapless.twin import Twin
 
 TURNS = 0.1  # rad: a base whose orientation changes by more is not held
 TIPPING = 1.0  # s that a fall takes
-STILL = 1e-3  # rad: less is noise
 COMMANDS = ("q_cmd", "dq_cmd", "tau_cmd")
 
 
@@ -113,12 +110,6 @@ def moving(logs: Sequence[Log]) -> None:
         raise BadInput(
             f"no joint moves in {', '.join(log.name for log in logs[:3])}: record motion (`gapless excite` plans one)"
         )
-
-
-def travel(position: Array) -> float:
-    """How far a joint moves, single samples left out [rad]; NaN where nothing was measured. position: (samples,)."""
-    seen = position[np.isfinite(position)]
-    return float(np.ptp(np.percentile(seen, [0.5, 99.5]))) if len(seen) else np.nan
 
 
 def _turned(log: Log) -> float:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.logs import Log
+from gapless.logs import SHORTEST, Log
 
-BLOCK = 2.0  # s: errors closer in time are not independent of each other
-SHORTEST = 2 * BLOCK  # s of all logs together: one half to fit, the other to test
+BLOCK = SHORTEST / 2  # s: errors closer in time are not independent of each other
 MEASURED = 0.1  # share of its length, and of its samples, that a block must have
 PIECE = 2  # blocks of a stretch of a log that is too long to be used whole: one of either half
 

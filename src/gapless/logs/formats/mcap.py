@@ -1,7 +1,6 @@
-"""MCAP: our own JSON channels (one message a sample, one channel a clock), and ROS 2 JointState and Imu."""
+"""MCAP: our own JSON channels (one message a sample, one channel a clock), and the topics of ROS 2."""
 
 import json
-import struct
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,15 +11,16 @@ import numpy as np
 from gapless import files as disk
 from gapless.errors import BadInput
 from gapless.logs import mcap_records, ros2
-from gapless.logs.assemble import finish
 from gapless.logs.formats.npz import described, rebuilt
 from gapless.logs.log import AXES, Log, Signal, by_clock
 from gapless.logs.mapping import Mapping
+from gapless.logs.ros2_log import Bag
 
 SCHEMA = "gapless.Sample"
 HEADER = "gapless"
-COMMAND_WORDS = ("cmd", "command", "desired", "target", "goal")
-"""A JointState topic with one of these words in its name holds commands."""
+TOPICS = {"q": ("/joint_states", "position"), "dq": ("/joint_states", "velocity"), "tau": ("/joint_states", "effort")}
+TOPICS |= {s + "_cmd": ("/joint_commands", field) for s, (_, field) in TOPICS.items()}
+"""Where other programs (Foxglove, PlotJuggler, ROS 2) find what we write."""
 BLOCK = 4096
 """Samples written at a time."""
 MAX_TEXT = 1 << 18
@@ -39,17 +39,13 @@ class Channel:
     time: array = field(default_factory=lambda: array("d"))
     host_time: array = field(default_factory=lambda: array("d"))
     values: dict[str, array] = field(default_factory=dict)
-    stamps: array = field(default_factory=lambda: array("q"))
-    log_times: array = field(default_factory=lambda: array("Q"))
-    layout: ros2.Layout | None = None
 
     def add(self, name: str, values: np.ndarray) -> None:
         self.values.setdefault(name, array("d")).frombytes(np.ascontiguousarray(values).tobytes())
 
 
 def read(path: Path, mapping: Mapping) -> Log:
-    contents, filled = mcap_records.Contents(), dict[int, Channel]()
-    others: set[str] = set()
+    contents, filled, bag = mcap_records.Contents(), dict[int, Channel](), Bag(path, mapping)
     for batches in mcap_records.batches(path, contents):
         for number, batch in batches.items():
             channel = contents.channels[number]
@@ -58,18 +54,11 @@ def read(path: Path, mapping: Mapping) -> Log:
                 into = filled.setdefault(number, Channel(_columns(place, channel)))
                 for messages in _texts(place, len(into.time), batch.data):
                     _json_batch(place, into, messages)
-            elif channel.schema in (ros2.JOINT_STATE, ros2.IMU) and channel.encoding == "cdr":
-                _ros_batch(place, filled.setdefault(number, Channel({})), batch, channel.schema)
+            elif channel.encoding == "cdr" and not filled:  # our own files repeat their samples in ROS 2's form
+                bag.add(channel.topic, channel.schema, channel.definition, batch.log_times, batch.data)
             else:
-                others.add(channel.topic)
-    ours = {n: c for n, c in filled.items() if contents.channels[n].schema == SCHEMA}
-    if ours:
-        return _own_log(path, contents, list(ours.values()))
-    if not filled:
-        topics = ", ".join(sorted(others)[:12]) or "none"
-        raise BadInput(f"{path}: no topic holds gapless samples, JointState or Imu; its topics: {topics}")
-    notes = [f"ignored topics: {', '.join(sorted(others)[:12])}"] if others else []
-    return _ros_log(path, {contents.channels[n].topic: c for n, c in filled.items()}, notes, mapping)
+                bag.others[channel.topic] = channel.schema
+    return _own_log(path, contents, list(filled.values())) if filled else bag.log("mcap", [path])
 
 
 def _columns(place: str, channel: mcap_records.Channel) -> dict[str, tuple[str, ...]]:
@@ -147,64 +136,11 @@ def _own_log(path: Path, contents: mcap_records.Contents, channels: list[Channel
     return rebuilt(path, {**default, **known, "signals": signals}, arrays, "mcap")
 
 
-def _ros_batch(place: str, channel: Channel, batch: mcap_records.Batch, schema: str) -> None:
-    """Decode many messages in one go; all messages of a topic must be laid out alike."""
-    message = len(channel.stamps)
-    try:
-        if channel.layout is None:
-            channel.layout = (ros2.joint_state_layout if schema == ros2.JOINT_STATE else ros2.imu_layout)(batch.data[0])
-        result = ros2.decode(batch.data, channel.layout)
-    except (ValueError, struct.error, UnicodeDecodeError) as error:
-        raise BadInput(f"{place}: message {message}: {error}") from None
-    if result is None:
-        layout = channel.layout
-        other = next(i for i, data in enumerate(batch.data) if ros2.decode([data], layout) is None)
-        raise BadInput(f"{place}: message {message + other} has other joints, fields or frame than the first")
-    channel.stamps.frombytes(result[0].tobytes())
-    for name, values in result[1].items():
-        channel.add(name, values)
-    channel.log_times.extend(batch.log_times)
-
-
-def _ros_log(path: Path, channels: dict[str, Channel], notes: list[str], mapping: Mapping) -> Log:
-    epoch = min(min(c.log_times) for c in channels.values())
-    notes = [*notes, f"time: 0 s is {epoch} ns of the host's clock"]
-    signals: list[Signal] = []
-    for topic, channel in channels.items():
-        assert channel.layout is not None
-        host = (np.array(channel.log_times, np.uint64) - np.uint64(epoch)).astype(float) * 1e-9
-        stamps = np.array(channel.stamps, np.int64)
-        if np.any(stamps):
-            # Two clocks may be decades apart: their difference at the first message is removed and noted.
-            apart = int(stamps[0]) - epoch if abs(int(stamps[0]) - epoch) > 3_600_000_000_000 else 0
-            notes += [f"{topic}: stamps are {apart} ns from the host's clock"] if apart else []
-            time = (stamps - (epoch + apart)).astype(float) * 1e-9
-        else:
-            time, notes = host, [*notes, f"{topic}: messages are not stamped; time is when the host recorded them"]
-        if channel.layout.names:
-            command = any(word in topic.lower() for word in COMMAND_WORDS)
-            names = ("q_cmd", "dq_cmd", "tau_cmd") if command else ("q", "dq", "tau")
-            kinds = dict(zip(ros2.FIELDS, names, strict=True))
-        else:
-            kinds = {"gyro": "gyro", "acc": "acc"}
-            if np.frombuffer(channel.values["quat_covariance"])[0] != -1:
-                kinds["quat"] = "quat"
-                notes.append(f"{topic}: orientation converted from xyzw to wxyz")
-        for name, values in channel.values.items():
-            if name not in kinds:
-                continue
-            kind = kinds[name]
-            columns = AXES.get(kind, channel.layout.names)
-            shaped = np.frombuffer(values).reshape(len(time), -1)
-            shaped = shaped[:, [3, 0, 1, 2]] if kind == "quat" else shaped
-            if any(s.name == kind for s in signals):
-                raise BadInput(f"{path}: topic {topic} and another one both hold {kind}; keep one (`mcap filter`)")
-            signals.append(Signal(kind, time, shaped, tuple(columns), host))
-    return finish(path, "mcap", signals, notes, mapping, [path])
-
-
 def write(log: Log, path: Path) -> None:
-    """One message a sample: {"time": s, "host_time": s, "q": [...], ...}. Every bit but the sign of a NaN survives."""
+    """One message a sample: {"time": s, "host_time": s, "q": [...], ...}. Every bit but the sign of a NaN survives.
+
+    Positions, velocities and torques are there a second time as JointState, for other programs.
+    """
     with disk.refusing(f"{path}: writing MCAP needs mcap: pip install 'gapless[logs]'", ImportError):
         from mcap.writer import CompressionType, Writer
     with disk.atomic(path) as temporary, temporary.open("wb") as file:
@@ -212,16 +148,41 @@ def write(log: Log, path: Path) -> None:
         writer.start(profile="", library="gapless")
         schema = writer.register_schema(SCHEMA, "jsonschema", b'{"type": "object"}')
         writer.add_metadata(HEADER, {"header": json.dumps(described(log)[0])})
+        told = writer.register_schema("sensor_msgs/msg/JointState", "ros2msg", ros2.JOINT_STATE_DEFINITION.encode())
         for number, signals in enumerate(by_clock(log)):
             columns = json.dumps({s.name: list(s.columns) for s in signals})
             channel = writer.register_channel(f"/clock{number}", "json", schema, {"columns": columns})
             clock = signals[0].host_time if signals[0].host_time is not None else signals[0].time
             for start in range(0, len(clock), BLOCK):
                 part = slice(start, start + BLOCK)
-                stamps = np.clip(np.rint(clock[part] * 1e9), 0, 2**63).astype(np.uint64).tolist()
+                stamps = _stamps(clock[part]).tolist()
                 for i, (stamp, text) in enumerate(zip(stamps, _messages(signals, part), strict=True)):
                     writer.add_message(channel, stamp, text, stamp, start + i)
+        for topic, signals in _joint_topics(log).items():
+            channel, fields = writer.register_channel(topic, "cdr", told), {TOPICS[s.name][1]: s.values for s in signals}
+            stamps = _stamps(signals[0].time)
+            for i, (stamp, data) in enumerate(zip(stamps.tolist(), ros2.joint_states(stamps, signals[0].columns, fields), strict=True)):
+                writer.add_message(channel, stamp, data, stamp, i)
         writer.finish()
+
+
+def _joint_topics(log: Log) -> dict[str, list[Signal]]:
+    """Signals that other programs read as JointState, by topic: those of one clock and the same joints together."""
+    topics: dict[str, list[Signal]] = {}
+    for signal in log.signals.values():
+        if signal.name not in TOPICS or len(signal.time) == 0:
+            continue
+        topic = TOPICS[signal.name][0]
+        first = topics.setdefault(topic, [signal])[0]
+        alike = first.columns == signal.columns and np.array_equal(first.time, signal.time)
+        if first is not signal:
+            topics.setdefault(topic if alike else f"{topic}/{signal.name}", []).append(signal)
+    return topics
+
+
+def _stamps(time: np.ndarray) -> np.ndarray:
+    """Times as ROS 2 and MCAP have them [ns], none before 0 or beyond what a stamp holds."""
+    return np.clip(np.rint(time * 1e9), 0, 2**31 * 1e9 - 1e9).astype(np.int64)
 
 
 def _messages(signals: list[Signal], part: slice) -> list[bytes]:

@@ -119,18 +119,21 @@ class Inspection(Result):
         return Plot(name, data, {"shapes": bands}, height=220)
 
 
-def inspect(log: Log, model: Ranges | None = None, delay: bool = False) -> Inspection:
+def inspect(log: Log, model: Ranges | None = None, delay: bool = False, more: Iterable[Finding] = ()) -> Inspection:
     """Everything that looks wrong in a log.
 
     Args:
         log: what a robot recorded.
         model: joints and ranges of the model that it is meant for (`RobotModel.ranges`), to compare with.
         delay: whether to estimate how late each joint hears its command (about a second a joint).
+        more: what else was found, such as by `gapless.measure.model_findings`; what is said already is not said again.
     """
     findings = [Finding("note", INFO, note) for note in log.provenance.notes]
     with np.errstate(all="ignore"):
         findings += [*clock_findings(log), *channel_findings(log), *joint_findings(log, model), *imu_findings(log)]
         findings += slip_findings(log)
+    said = [f.sentence for f in findings]
+    findings += [f for f in more if not any(sentence in f.sentence for sentence in said)]
     findings.sort(key=lambda f: (ERROR, WARNING, INFO).index(f.severity))
     rates = {name: log.rate(name) for name in log.signals}
     return Inspection(log.provenance.source, log.duration, rates, tuple(findings), delays(log) if delay else {}, log)

@@ -13,6 +13,10 @@ GAP = 4.0
 """Periods; a longer pause is a gap."""
 PLAUSIBLE = (0.5, 20_000.0)
 """Hz; outside of this range the unit of time is in doubt."""
+SLOWEST = 5.0
+"""Hz; no motion of a joint can be seen in fewer positions, velocities or torques, so that the unit of time is in doubt too."""
+SHORTEST = 4.0
+"""s of all logs together that a fit or an explanation needs: one half to learn from, the other to test on."""
 UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DRIFT = 1e-3
 """Seconds a second between the device's and the host's clock."""
@@ -25,6 +29,9 @@ def clock_findings(log: Log) -> Iterator[Finding]:
         yield from _periods(names, signals[0])
         yield from _two_clocks(names, signals[0])
     yield from _overlap(log)
+    if 0 < log.duration < SHORTEST - 0.1:
+        text = f"the log lasts only {log.duration:.2g} s; gap and fit need at least {SHORTEST:g} s of motion, all logs together"
+        yield Finding("short", WARNING, text, value=log.duration, unit="s")
 
 
 def _periods(names: str, signal: Signal) -> Iterator[Finding]:
@@ -53,7 +60,8 @@ def _periods(names: str, signal: Signal) -> Iterator[Finding]:
         yield Finding("time_units_mixed", ERROR, text, names, start=time[first], value=factor)
         return
     rate = 1 / middle
-    if not PLAUSIBLE[0] <= rate <= PLAUSIBLE[1]:
+    slowest = SLOWEST if {"q", "dq", "tau"} & set(names.split(", ")) else PLAUSIBLE[0]
+    if not slowest <= rate <= PLAUSIBLE[1]:
         guess = next((u for u, f in UNITS.items() if 5 <= rate / f <= 5000), None)
         hint = f"is the time in {guess}?" if guess else "check the unit of time"
         text = f"{names}: {rate:.3g} samples a second is implausible; {hint}"

@@ -8,6 +8,8 @@ import numpy as np
 from gapless.errors import unknown
 from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding, Ranges
 from gapless.logs.log import Log
+from gapless.logs.sensor import STILL, travel
+from gapless.report import few
 
 DEGREES = 180 / pi
 MOVED = 0.03
@@ -40,6 +42,9 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
     elif not any(c in log for c in ("q_cmd", "tau_cmd", "dq_cmd")):
         text = "there are no commands (q_cmd, dq_cmd or tau_cmd), so this log cannot be replayed"
         yield Finding("no_command", WARNING, text)
+    if "q" in log and not any(travel(column) > STILL for column in log["q"].values.T if np.isfinite(column).any()):
+        text = f"no joint moves by more than {STILL:g} rad, so the log says nothing about drives; `gapless excite` plans a motion"
+        yield Finding("still", WARNING, text, "q")
     if model is not None:
         yield from _names(log, list(model))
     explained = [*_against_command(log), *_against_speed(log)]
@@ -51,6 +56,10 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
 
 
 def _names(log: Log, joints: list[str]) -> Iterator[Finding]:
+    if len(log.joints) > 2 and not set(log.joints) & set(joints):
+        text = f"none of its joints ({few(log.joints)}) is one of the model ({few(joints)}): is it a log of another robot?"
+        yield Finding("unknown_joint", ERROR, text, joint=log.joints[0] if log.joints else "")
+        return
     for joint in log.joints:
         if joint not in joints:
             yield Finding("unknown_joint", ERROR, f"not a joint of the model: {unknown('joint', joint, joints)}", joint=joint)
