@@ -184,3 +184,59 @@ def test_a_stretch_of_a_log_is_named_by_its_seconds(tmp_path: Path) -> None:
         read(f"{tmp_path}/bench.json@7:9")
     with pytest.raises(BadInput, match=r"bunch\.json: there is no such file"):
         read(f"{tmp_path}/bunch.json@7:9")
+
+
+MESSY = """# robot 7, lab 2
+% recorded by hand
+Zeit [ms];hip_pos;knee_pos;hip_soll;knee_soll;note
+ms;deg;deg;deg;deg;
+0;1,5;-2,5;1,0;-2,0;ok
+10;2,5;-3,5;2,0;-3,0;ok
+# a pause
+20;3,5;;3,0;-4,0;ok
+"""
+PATTERNS = """units = { q = "deg" }
+[[file]]
+time = "Zeit [ms]"
+time_unit = "ms"
+[file.columns]
+"{joint}_pos" = { signal = "q" }
+"{joint}_soll" = { signal = "q_cmd" }
+"""
+
+
+def test_a_table_as_people_write_it(tmp_path: Path) -> None:
+    (tmp_path / "messy.csv").write_text(MESSY)
+    (tmp_path / "messy.toml").write_text(PATTERNS)
+    log = read(tmp_path / "messy.csv")
+    assert log.joints == ("hip", "knee") and log["q"].time == pytest.approx([0, 0.01, 0.02])
+    assert np.degrees(log["q"].column("hip")) == pytest.approx([1.5, 2.5, 3.5])
+    assert np.degrees(log["q_cmd"].column("knee")) == pytest.approx([-2, -3, -4])
+    assert np.isnan(log["q"].column("knee")[2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# time a b\n0.0 1.0 2.0\n0.1 1.5 2.5\n",  # numpy.savetxt
+        "Recording of Monday\n\ntime\ta\tb\n0,0\t1,0\t2,0\n0,1\t1,5\t2,5\n",
+        "time;a;b;\n0.0;1.0;2.0;\n0.1;1.5;2.5;\n",
+        "  time   a     b\n  0.0   1.0   2.0\n  0.1   1.5   2.5\n",
+        "\ufefftime,a,b\r\n0.0,1.0,2.0\r\n0.1,1.5,2.5\r\n",
+    ],
+)
+def test_the_same_numbers_in_other_clothes(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    (tmp_path / "x.toml").write_text('[[file]]\ntime = "time"\n[file.columns]\n"{joint}" = { signal = "q" }\n')
+    log = read(tmp_path / "x.txt")
+    assert log.joints == ("a", "b") and log["q"].values.tolist() == [[1, 2], [1.5, 2.5]] and log["q"].time.tolist() == [0, 0.1]
+
+
+def test_a_pattern_that_matches_nothing_and_a_unit_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "messy.csv").write_text(MESSY)
+    (tmp_path / "m.toml").write_text(PATTERNS.replace("{joint}_pos", "{joint}_position"))
+    with pytest.raises(BadInput, match=r"messy\.csv: no column is called '\{joint\}_position'; there are Zeit"):
+        read(tmp_path / "messy.csv", tmp_path / "m.toml")
+    (tmp_path / "m.toml").write_text(PATTERNS.replace('"deg"', '"degrees"'))
+    with pytest.raises(BadInput, match=r"units: q: unknown unit 'degrees': did you mean"):
+        read(tmp_path / "messy.csv", tmp_path / "m.toml")

@@ -1,7 +1,7 @@
 """Mapping: a small TOML file that says what the columns of a foreign log mean, in which unit, for which joint."""
 
 import tomllib
-from collections.abc import Mapping as Table
+from collections.abc import Mapping as Table, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from math import pi
@@ -15,6 +15,8 @@ from gapless.checks import Checked, checked, listed, mapping, number, numbers, p
 from gapless.errors import BadInput, must_exist
 from gapless.logs.log import UNITS
 
+JOINT = "{joint}"
+"""Stands for the name of a joint in the pattern of a column."""
 FACTORS = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "rad": {"rad": 1.0, "deg": pi / 180, "mrad": 1e-3, "rev": 2 * pi, "m": 1.0, "mm": 1e-3},
@@ -107,6 +109,23 @@ class File(Checked):
         """The columns that are times."""
         return [clock for clock in (self.time, self.host_time) if clock]
 
+    def spread(self, names: Sequence[str]) -> "File":
+        """The same file with every pattern such as "{joint}_pos" in the place of the columns that it matches, each a joint."""
+        stated = {c.source for c in self.columns} | {*self.clocks}
+        columns: list[Column] = []
+        for column in self.columns:
+            if JOINT not in column.source:
+                columns.append(column)
+                continue
+            before, _, after = column.source.partition(JOINT)
+            long = len(before) + len(after)
+            matches = [n for n in names if n.startswith(before) and n.endswith(after) and len(n) > long and n not in stated]
+            if not matches:
+                raise BadInput(f"no column is called {column.source!r}; there are {', '.join(names[:12])}")
+            for name in matches:
+                columns.append(replace(column, source=name, joints=(name[len(before) : len(name) - len(after)],)))
+        return replace(self, columns=tuple(columns))
+
     @property
     def sources(self) -> list[str]:
         """All columns that are read."""
@@ -132,6 +151,8 @@ class Mapping(Checked):
     time_unit: str = checked(_time_unit, "")
     joint_names: tuple[str, ...] = checked(texts, ())
     rename: Table[str, str] = checked(_names, factory=dict)
+    units: Table[str, str] = checked(_names, factory=dict)
+    """Of a signal wherever no column states one; that of q, dq and tau is that of their commands too."""
     convert: Table[str, Conversion] = checked(mapping, factory=dict)
     meta: Table[str, Any] = checked(mapping, factory=dict)
     topics: Table[str, TopicUse] = checked(mapping, factory=dict)
@@ -162,16 +183,29 @@ def load(source: str | Path) -> Mapping:
         topics = mapping(table.pop("topics", {}), "topics")
         table["topics"] = {name: _topic(f"topic {name!r}", entry) for name, entry in topics.items()}
         made: Mapping = part_of({**table, "name": path.stem}, "the mapping", Mapping)
-        return replace(made, files=tuple(_file(f, made.time_unit) for f in files))
+        units = _units(made.units)
+        read = tuple(_file(f, made.time_unit, units) for f in files)
+        stated = {} if read else {signal: Conversion(unit) for signal, unit in units.items()}
+        return replace(made, files=read, convert={**stated, **made.convert})
 
 
-def _file(table: Any, time_unit: str) -> File:
+def _units(stated: Table[str, str]) -> dict[str, str]:
+    """The unit of every signal that has one stated, for itself or for what it commands."""
+    must_exist("signal", stated, UNITS)
+    units = {s: stated.get(s) or stated.get(s.partition("_")[0], "") for s in UNITS}
+    for signal, unit in units.items():
+        with disk.within(f"units: {signal}"):
+            must_exist("unit", [unit] if unit else [], FACTORS[UNITS[signal]])
+    return {signal: unit for signal, unit in units.items() if unit}
+
+
+def _file(table: Any, time_unit: str, units: Table[str, str]) -> File:
     table = {"time_unit": time_unit or "s"} | dict(mapping(table, "[[file]]"))
     if "time" not in table:
         raise BadInput('[[file]] does not say which column is the time (time = "...")')
     columns = mapping(table.get("columns", {}), "columns")
     with disk.within("[[file]]"):
-        file: File = part_of(table | {"columns": tuple(_column(*c) for c in columns.items())}, "[[file]]", File)
+        file: File = part_of(table | {"columns": tuple(_column(*c, units) for c in columns.items())}, "[[file]]", File)
     return file
 
 
@@ -187,11 +221,12 @@ def _topic(where: str, entry: Any) -> TopicUse:
     return TopicUse(fields, joints)
 
 
-def _column(source: str, entry: Any) -> Column:
+def _column(source: str, entry: Any, units: Table[str, str]) -> Column:
     where = f"column {source!r}"
     if not isinstance(entry, dict) or not isinstance(entry.get("signal"), str):
         raise BadInput(f'{where} needs a signal, as in {{ signal = "q", joint = "knee" }}')
     rest = {k: v for k, v in entry.items() if k not in ("signal", "joint", "joints")}
+    rest = ({"unit": units[entry["signal"]]} if entry["signal"] in units else {}) | rest
     named = [entry["joint"]] if "joint" in entry else entry.get("joints")
     joints = None if named is None else texts(named, where)
     return Column(source, entry["signal"], joints, _conversion(where, entry["signal"], rest))

@@ -11,10 +11,8 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.errors import BadInput, must_exist
+from gapless.logs.table_head import MAX_LINE, REMARKS, Head, head_of, is_number
 
-MAX_LINE = 1 << 20
-"""Bytes; a longer line is no log."""
-DELIMITERS = ",;\t"
 SKIP = b'"[] \r'
 """Bytes around numbers: quotes and brackets of vectors ("[1, 2]"), blanks."""
 
@@ -22,16 +20,19 @@ SKIP = b'"[] \r'
 def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     """The named columns of a CSV file (gzip too), each (n, k): k is 1, or the length of a vector "[1, 2]".
 
-    Without a header line the columns are called 0, 1, 2 ... An empty cell is NaN.
+    Without a header line the columns are called 0, 1, 2 ... An empty cell is NaN. Remarks (#, %, //) and a row of units are
+    passed over; a comma is the decimal sign where another one is between the cells.
     """
     pieces = _whole_lines(path)
     piece = next(pieces, b"")
-    names, delimiter, body = _header(path, piece)
-    with disk.within(f"{path}: line 1"):
+    top = head_of(path, piece)
+    names, delimiter, start_line = top.names, top.delimiter, top.lines + 1
+    with disk.within(f"{path}: line {max(top.lines, 1)}"):
         must_exist("column", columns, names)
-    start_line = 1 + piece[: len(piece) - len(body)].count(b"\n")
-    body = body or next(pieces, b"")
-    first = next((row for row in csv.reader(_lines(body), delimiter=delimiter) if row), None)
+    pieces = (top.plain(block) for block in chain([piece[top.size :]], pieces))
+    body = next(pieces, b"") or next(pieces, b"")
+    reader = csv.reader(_lines(body), delimiter=delimiter)
+    first = next((row for row in reader if row and not row[0].lstrip().startswith(REMARKS)), None)
     if first is None:
         raise BadInput(f"{path}: line {start_line}: there are no samples after the header")
     widths = [max(1, cell.count(",") + 1) if cell.lstrip().startswith("[") else 1 for cell in first]
@@ -40,7 +41,7 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     starts = np.concatenate([[0], np.cumsum(widths)])
     cells = {name: slice(starts[names.index(name)], starts[names.index(name) + 1]) for name in columns}
     # A column of text that never changes ("CONTROL") would send every block down the slow path.
-    words = [c.encode() for c, h in zip(first, names, strict=True) if h not in columns and not _is_number(c) and c]
+    words = [c.encode() for c, h in zip(first, names, strict=True) if h not in columns and not is_number(c) and c]
     cells_by_name = {name: array("d") for name in columns}
     size = path.stat().st_size
     line, seen = start_line, 0
@@ -56,9 +57,14 @@ def read(path: Path, columns: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: np.frombuffer(a).reshape(-1, cells[name].stop - cells[name].start) for name, a in cells_by_name.items()}
 
 
+def head(path: Path) -> Head:
+    """What comes before the numbers of a CSV file."""
+    return head_of(path, next(_whole_lines(path, 1 << 14), b""))
+
+
 def header(path: Path) -> list[str]:
     """The column names of a CSV file."""
-    return _header(path, next(_whole_lines(path, 1 << 14), b""))[0]
+    return head(path).names
 
 
 def _whole_lines(path: Path, length: int = disk.BLOCK) -> Iterator[bytes]:
@@ -83,25 +89,6 @@ def _lines(body: bytes) -> Iterator[str]:
         end = body.find(b"\n", start) + 1 or len(body)
         yield body[start:end].decode("latin-1").replace("\0", "\ufffd")
         start = end
-
-
-def _header(path: Path, piece: bytes) -> tuple[list[str], str, bytes]:
-    """Column names, the delimiter, and what follows."""
-    line, _, body = piece.partition(b"\n")
-    if len(line) > MAX_LINE:
-        raise BadInput(f"{path}: line 1 is longer than {MAX_LINE} bytes: this is no table of numbers")
-    try:
-        text = line.decode("utf-8-sig").strip().lstrip("#").strip()
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: line 1, byte {error.start}: not text") from None
-    delimiter = max(DELIMITERS, key=text.count)
-    try:
-        names = [n.strip() for n in next(csv.reader([text], delimiter=delimiter), [])]
-    except csv.Error as error:
-        raise BadInput(f"{path}: line 1: {error}") from None
-    if names and all(_is_number(n) for n in names):
-        return [str(i) for i in range(len(names))], delimiter, piece
-    return names, delimiter, body
 
 
 def _quick(body: bytes, delimiter: str, width: int, words: list[bytes]) -> np.ndarray | None:
@@ -136,7 +123,7 @@ def _careful(
     try:
         for row in reader:
             place = f"{path}: line {line + reader.line_num - 1}"
-            if not row or row[0].lstrip().startswith("#"):
+            if not row or row[0].lstrip().startswith(REMARKS):
                 continue
             if len(row) != len(header):
                 raise BadInput(f"{place}: {len(row)} cells, but the header has {len(header)}")
@@ -156,11 +143,3 @@ def _number(cell: str, place: str, name: str) -> float:
         return float(cell) if cell.strip() else np.nan
     except ValueError:
         raise BadInput(f"{place}, column {name!r}: {cell[:40]!r} is not a number") from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell.lstrip().startswith("[")
-    return True

@@ -26,8 +26,8 @@ def read(path: Path, mapping: Mapping) -> Log:
         beside = beside_of(path)
         if not beside.is_file():
             raise BadInput(
-                f"{path}: a CSV needs a mapping that names its columns: give one "
-                f"({', '.join(mappings.built_in())} or a TOML file), or put it at {beside}"
+                f"{path}: a CSV needs a mapping that names its columns: `gapless init {path}` drafts one at {beside}; or "
+                f"give one with --mapping ({', '.join(mappings.built_in())} or a TOML file)"
             )
         mapping = mappings.load(beside)
     ending = next((f.suffix for f in mapping.files if f.suffix and str(path).endswith(f.suffix)), "")
@@ -35,7 +35,10 @@ def read(path: Path, mapping: Mapping) -> Log:
     parts, notes = [], []
     for file in mapping.files:
         name = Path(stem + file.suffix) if file.suffix else path
-        left = [h for h in table.header(name) if h not in file.sources]
+        names = table.header(name)
+        with disk.within(name):
+            file = file.spread(names)
+        left = [h for h in names if h not in file.sources]
         notes += [f"{name.name}: ignored columns: {', '.join(left)}"] if left else []
         parts.append((name, file, table.read(name, file.sources)))
     return log_of(path, "csv", parts, mapping, notes)

@@ -27,8 +27,8 @@ def read(path: Path, mapping: Mapping) -> Log:
     if HEADER in arrays:
         return rebuilt(path, _json(path, arrays[HEADER]), arrays, "npz")
     if not mapping.files:
-        raise BadInput(f"{path}: a mapping must say what its arrays are ({', '.join(sorted(arrays))})")
-    return log_of(path, "npz", [(path, mapping.files[0], arrays)], mapping)
+        raise BadInput(f"{path}: a mapping must say what its arrays are ({', '.join(sorted(arrays))}): `gapless init {path}` drafts one")
+    return log_of(path, "npz", [(path, mapping.files[0].spread(list(arrays)), arrays)], mapping)
 
 
 def write(log: Log, path: Path) -> None:
