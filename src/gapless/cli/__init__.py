@@ -5,7 +5,7 @@ from importlib import import_module
 
 from gapless.errors import BadInput, PhysicsError
 
-COMMANDS = ("robots", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course")
+COMMANDS = ("robots", "init", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course")
 """In the order of `gapless --help`; each is a file here with a function of its name."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from gapless.errors import BadInput
 from gapless.files import refusing, within
+from gapless.logs.draft import Draft, draft
 from gapless.logs.formats import FORMATS
 from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import SHORTEST, clock_findings

@@ -49,7 +49,9 @@ def _signals(
     for name in dict.fromkeys(c.signal for c in file.columns):
         parts: list[np.ndarray] = []
         joints: list[str] = []
-        for column in (c for c in file.columns if c.signal == name):
+        columns = [c for c in file.columns if c.signal == name]
+        alike = len({c.conversion for c in columns}) == 1
+        for column in columns:
             values = raw[column.source]
             values = values.reshape(len(values), -1)
             names = column.joints or AXES.get(name) or mapping.joint_names or tuple(f"joint{i}" for i in range(values.shape[1]))
@@ -65,7 +67,8 @@ def _signals(
                 raise BadInput(f"{path}: {place} {first + row}: {column.source!r} is infinite for {names[which]}")
             parts.append(values)
             joints += names
-            notes.append(column.conversion.note(f"{name} ({column.source})", UNITS[name]))
+            if not alike or column is columns[0]:
+                notes.append(column.conversion.note(name if alike else f"{name} ({column.source})", UNITS[name]))
         values = parts[0] if len(parts) == 1 else np.hstack(parts)
         if name in AXES and set(joints) == set(AXES[name]):
             values, joints = values[:, [joints.index(a) for a in AXES[name]]], list(AXES[name])

@@ -116,7 +116,7 @@ class Bag:
         """The log, with notes on what was assumed and left out."""
         must_exist(f"topic of {self.path}", self.mapping.topics, {**self.topics, **self.others})
         notes = [f"ignored topics: {', '.join(sorted(self.others)[:12])}"] if self.others else []
-        uses = self._chosen(notes)
+        uses = self.chosen(notes)
         if not uses:
             held = ", ".join(f"{n} ({k})" for n, k in sorted({**self.others, **self.kinds}.items())[:12]) or "none"
             raise BadInput(
@@ -140,7 +140,7 @@ class Bag:
         """Type by topic, of those that were read."""
         return {name: topic.kind for name, topic in self.topics.items()}
 
-    def _chosen(self, notes: list[str]) -> dict[str, dict[str, str]]:
+    def chosen(self, notes: list[str]) -> dict[str, dict[str, str]]:
         """Field to signal, for each topic that is used; one topic for each signal."""
         best: dict[str, tuple[int, str, str]] = {}
         for name, topic in self.topics.items():

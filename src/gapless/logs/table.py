@@ -62,6 +62,14 @@ def head(path: Path) -> Head:
     return head_of(path, next(_whole_lines(path, 1 << 14), b""))
 
 
+def first_row(path: Path) -> list[str]:
+    """The cells of the first line of numbers."""
+    piece = next(_whole_lines(path, 1 << 14), b"")
+    top = head_of(path, piece)
+    reader = csv.reader(_lines(top.plain(piece[top.size :])), delimiter=top.delimiter)
+    return next(([cell.strip() for cell in row] for row in reader if row and not row[0].lstrip().startswith(REMARKS)), [])
+
+
 def header(path: Path) -> list[str]:
     """The column names of a CSV file."""
     return head(path).names

@@ -23,12 +23,13 @@ def can_read(path: Path) -> bool:
 
 
 def read(path: Path, mapping: Mapping) -> Log:
-    arrays = _arrays(path)
-    if HEADER in arrays:
-        return rebuilt(path, _json(path, arrays[HEADER]), arrays, "npz")
+    stored = arrays(path)
+    if HEADER in stored:
+        return rebuilt(path, _json(path, stored[HEADER]), stored, "npz")
     if not mapping.files:
-        raise BadInput(f"{path}: a mapping must say what its arrays are ({', '.join(sorted(arrays))}): `gapless init {path}` drafts one")
-    return log_of(path, "npz", [(path, mapping.files[0].spread(list(arrays)), arrays)], mapping)
+        names = ", ".join(sorted(stored))
+        raise BadInput(f"{path}: a mapping must say what its arrays are ({names}): `gapless init {path}` drafts one")
+    return log_of(path, "npz", [(path, mapping.files[0].spread(list(stored)), stored)], mapping)
 
 
 def write(log: Log, path: Path) -> None:
@@ -74,7 +75,7 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
         return Log(signals, tuple(str(j) for j in header["joints"]), source, dict(header["meta"]))
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def arrays(path: Path) -> dict[str, np.ndarray]:
     """Every array of the file, after its header was found to fit its size."""
     arrays = {}
     with disk.check_zip(path) as archive:

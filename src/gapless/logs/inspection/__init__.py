@@ -83,7 +83,7 @@ class Inspection(Result):
         lines = [Text.assemble((self.source or "the log", "bold"), f": {self.duration:.1f} s; {rates}")]
         lines += [Text.assemble((f"  {f.severity:8}", STYLES[f.severity]), f" {f.sentence}") for f in self.findings]
         lines += [Text(f"  delay    {sentence}") for sentence in self._late()]
-        lines += [] if self.findings else [Text("  nothing wrong was found")]
+        lines += [] if any(f.severity != INFO for f in self.findings) else [Text("  nothing wrong was found")]
         return Text("\n").join(lines)
 
     def _late(self) -> Iterable[str]:

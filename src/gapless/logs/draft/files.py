@@ -1,0 +1,188 @@
+"""Drafts of what is inside a file: the columns of tables and arrays, and the topics of bags."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gapless.errors import BadInput
+from gapless.logs import table, torch_records
+from gapless.logs.draft import match
+from gapless.logs.draft.values import unit_of_time
+from gapless.logs.draft.words import COMMAND, Reading, read_name, time_column, time_unit_of, tokens
+from gapless.logs.formats import npz, rosbag
+from gapless.logs.log import AXES
+from gapless.logs.mapping import Mapping
+from gapless.logs.ros2_log import FIELDS, Bag
+from gapless.logs.table_head import Head, is_number
+
+LIKELY = 0.7
+"""Correlation between a command and a motion from which on they count as one joint's."""
+
+
+def drafted_files(paths: Sequence[Path], kind: str) -> list[str]:
+    """[[file]] for each file of a log."""
+    start = os.path.commonprefix([p.name for p in paths]) if len(paths) > 1 else ""
+    whole = any(_is_command(p) for p in paths)
+    lines: list[str] = []
+    for path in paths:
+        head, arrays = _arrays(path, kind)
+        suffix = [f"suffix = {json.dumps(path.name[len(start) :])}"] if len(paths) > 1 else []
+        lines += ["", "[[file]]", *suffix, *_file(path, head, arrays, len(paths) > 1 and whole and _is_command(path))]
+    return lines
+
+
+def _is_command(path: Path) -> bool:
+    """Whether a file is of commands by its name."""
+    words = {word for word, _, _ in tokens(path.name.split(".")[0])}
+    return bool(words & COMMAND) or any(word.endswith("cmd") for word in words)
+
+
+def _arrays(path: Path, kind: str) -> tuple[Head | None, dict[str, np.ndarray]]:
+    """The numbers of a file by the names that it gives them."""
+    if kind == "npz":
+        return None, npz.arrays(path)
+    if kind == "pace":
+        return None, torch_records.arrays(path)
+    head = table.head(path)
+    if not head.names:
+        raise BadInput(f"{path}: there is no table in it")
+    numbers = [n for n, cell in zip(head.names, table.first_row(path), strict=False) if is_number(cell) or not cell]
+    if len(set(numbers)) < len(numbers):
+        raise BadInput(f"{path}: column {next(n for n in numbers if numbers.count(n) > 1)!r} is there twice; rename one")
+    return head, table.read(path, numbers)
+
+
+def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands: bool) -> list[str]:
+    """The clock and the columns of one file."""
+    flat = {n: a.reshape(len(a), -1) for n, a in arrays.items() if a.size and a.dtype.kind == "f"}
+    row = dict(zip(head.names, head.units, strict=False)) if head else {}
+    clock, why = _clock(path, flat)
+    lines = [f"time = {json.dumps(clock)}  # {why}"]
+    unit, guess = time_unit_of(clock, row.get(clock, "")), unit_of_time(flat[clock][:, 0])
+    if unit:
+        lines.append(f"time_unit = {json.dumps(unit)}  # the file says so")
+    elif guess:
+        lines.append(f"time_unit = {json.dumps(guess[0])}  # gives {guess[1]:.3g} samples a second")
+    else:
+        lines.append('time_unit = "s"  # not told by the numbers: check it')
+    readings: dict[str, Reading] = {}
+    for name, values in flat.items():
+        reading = read_name(name, commands)
+        if reading and name != clock and len(values) == len(flat[clock]):
+            readings[name] = reading
+    if not readings:
+        raise BadInput(
+            f"{path}: no column is known by its name ({', '.join(list(flat)[:12])}); write its mapping by hand, as docs/logs.md shows"
+        )
+    lines.append("[file.columns]")
+    return lines + _columns(readings, flat, row) + _left(readings, flat, clock)
+
+
+def _clock(path: Path, flat: dict[str, np.ndarray]) -> tuple[str, str]:
+    """The column of times, and why."""
+
+    def rises(name: str) -> bool:
+        steps = np.diff(flat[name][:, 0]) if flat[name].shape[1] == 1 else np.empty(0)
+        return len(steps) > 0 and bool(np.mean(steps >= 0) > 0.99 and np.nanmax(steps) > 0)
+
+    named = [n for n in time_column(list(flat)) if flat[n].shape[1] == 1]
+    if named:
+        best = next((n for n in named if rises(n)), named[0])
+        return best, "by its name, and it rises" if rises(best) else "by its name, although it does not rise throughout"
+    if rising := [n for n in flat if rises(n)]:
+        return rising[0], "it rises throughout"
+    raise BadInput(f"{path}: no column is a time by its name, and none rises; its columns: {', '.join(list(flat)[:12])}")
+
+
+def _columns(readings: dict[str, Reading], flat: dict[str, np.ndarray], row: dict[str, str]) -> list[str]:
+    """One line a pattern or column; the same signal is not given twice."""
+    lines: list[str] = []
+    if any(r.signal == "q_cmd" for r in readings.values()):  # beside a position, a commanded torque is one fed forward
+        forward = {n: Reading("tau_ff", r.joint, r.pattern, r.unit) for n, r in readings.items() if r.signal == "tau_cmd"}
+        readings = {**readings, **forward}
+    taken: dict[tuple[str, str], str] = {}
+    patterns: dict[str, list[str]] = {}
+    for name, r in readings.items():
+        if (r.signal, r.joint) in taken or (r.signal in AXES and flat[name].shape[1] == 1 and not r.joint):
+            lines.append(f"# {name}: left out, as {taken.get((r.signal, r.joint), 'its axis is not told')} is {r.signal} already")
+            continue
+        taken[r.signal, r.joint] = name
+        patterns.setdefault(f"{r.signal} {r.pattern or name}", []).append(name)
+    for key, names in patterns.items():
+        first = readings[names[0]]
+        unit = first.unit or _unit_of_row(row.get(names[0], ""), first.signal)
+        tail = f", unit = {json.dumps(unit)}" if unit and unit != "rad" else ""
+        pattern = key.partition(" ")[2]
+        if len(names) > 1 and "{joint}" in pattern:
+            lines.append(f"{json.dumps(pattern)} = {{ signal = {json.dumps(first.signal)}{tail} }}  # {len(names)} columns by their names")
+            continue
+        for name in names:
+            r = readings[name]
+            joint = f", joint = {json.dumps(r.joint)}" if r.joint and flat[name].shape[1] == 1 else ""
+            lines.append(f"{json.dumps(name)} = {{ signal = {json.dumps(r.signal)}{joint}{tail} }}  # by its name")
+    return lines
+
+
+def _unit_of_row(stated: str, signal: str) -> str:
+    """The unit of a signal that a row of units states; empty for none that is known."""
+    from gapless.logs.log import UNITS
+    from gapless.logs.mapping import FACTORS
+
+    plain = stated.strip("[]() ").replace("°", "deg").replace("Nm", "N m")
+    return plain if plain in FACTORS[UNITS[signal]] and plain != UNITS[signal] else ""
+
+
+def _left(readings: dict[str, Reading], flat: dict[str, np.ndarray], clock: str) -> list[str]:
+    rest = [n for n in flat if n not in readings and n != clock]
+    return [f"# not known by their names: {', '.join(rest[:20])}"] if rest else []
+
+
+def drafted_topics(path: Path, source: Any, joints: list[str]) -> list[str]:
+    """[topics] of a bag; numbers without names are matched with the joints that move as they say."""
+    bag: Bag = rosbag.collected(path, Mapping())
+    if not bag.topics:
+        return []  # our own file, or one that reading will refuse with its topics
+    notes: list[str] = []
+    lines, uses = ["", "[topics]"], bag.chosen(notes)
+    for name, topic in bag.topics.items():
+        fields = uses.get(name, {})
+        inside = ", ".join(f"{_key(path)} = {json.dumps(signal)}" for path, signal in fields.items())
+        if fields:
+            lines.append(f"{json.dumps(name)} = {{ {inside} }}  # by its type, {topic.kind}")
+        elif not topic.use.fields:
+            lines.append(_unnamed(bag, name, uses))
+        else:
+            lines.append(f"# {json.dumps(name)}: {topic.kind}, not used, as others hold the same")
+    lines += [f"# {json.dumps(name)}: {kind}, not read" for name, kind in sorted(bag.others.items())]
+    return lines
+
+
+def _key(path: str) -> str:
+    return path if path.replace("_", "").isalnum() else json.dumps(path)
+
+
+def _unnamed(bag: Bag, name: str, uses: dict[str, dict[str, str]]) -> str:
+    """A line on a topic of bare numbers, as commands of the joints that they explain."""
+    group = bag.topics[name].main
+    data = group.numbers("data")
+    state = next((n for n, fields in uses.items() if "q" in fields.values()), None)
+    line = f"{json.dumps(name)} = {{ data = \"q_cmd\", joints = "
+    if state is None or "position" not in bag.topics[state].use.fields:
+        names = [f"joint{i}" for i in range(data.shape[1])]
+        return f"{line}{json.dumps(names)} }}  # numbers without names: name the joints in their order"
+    moved = bag.topics[state].main
+    q, names = moved.numbers("position"), list(moved.names)
+    times, sent = (np.array(g.log_times, np.int64) for g in (moved, group))
+    held = data[np.maximum(np.searchsorted(sent, times, side="right") - 1, 0)]
+    rate = 1e9 / max(float(np.median(np.diff(times))), 1.0) if len(times) > 1 else 1.0
+    if data.shape[1] > len(names):
+        return f"# {json.dumps(name)}: {data.shape[1]} numbers without names, and {len(names)} joints are measured"
+    places, least = match.by_motion(held, q, rate)
+    if least < LIKELY:
+        few = json.dumps(names[: data.shape[1]])
+        return f"{line}{few} }}  # numbers without names; no motion follows them clearly, so the order is that of {state}: check it"
+    return f"{line}{json.dumps([names[i] for i in places])} }}  # by which joint moves as each number says (correlation {least:.2f} and more)"

@@ -1,0 +1,83 @@
+"""What the numbers of a log say about units, signs and names, once its columns are known."""
+
+from collections.abc import Sequence
+from math import pi
+
+import numpy as np
+
+from gapless.logs.inspection.finding import Ranges
+from gapless.logs.log import Log
+
+TURN = 2 * pi
+RATES = (5.0, 20_000.0)
+"""Hz that joints are logged at."""
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+SPEEDS = {"rad/s": 1.0, "deg/s": 180 / pi, "rpm": 60 / TURN, "rev/s": 1 / TURN}
+MOVED = 0.05
+
+
+def unit_of_time(times: np.ndarray) -> tuple[str, float] | None:
+    """The unit in which a clock ticks as loggers do, and its samples a second; None where none does. times: (n,)."""
+    steps = np.diff(times)
+    steps = steps[np.isfinite(steps) & (steps > 0)]
+    if len(steps) == 0:
+        return None
+    period = float(np.median(steps))
+    return next(((unit, 1 / (period * f)) for unit, f in TIME_UNITS.items() if RATES[0] <= 1 / (period * f) <= RATES[1]), None)
+
+
+def unit_of_angles(log: Log, signal: str, ranges: Ranges) -> tuple[str, str]:
+    """rad or deg, and why."""
+    values = log[signal].values
+    if not np.isfinite(values).any():
+        return "rad", "there are no numbers to tell by"
+    reach = {j: np.nanmax(np.abs(log[signal].column(j))) for j in log[signal].columns if np.isfinite(log[signal].column(j)).any()}
+    joint = max(reach, key=lambda j: reach[j])
+    limits = {j: max(map(abs, ranges[j])) for j in reach if j in ranges and np.isfinite(ranges[j]).all()}
+    beyond = [j for j, limit in limits.items() if reach[j] > 3 * limit and np.radians(reach[j]) <= 1.2 * limit]
+    if beyond:
+        j = beyond[0]
+        return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad"
+    if reach[joint] > 2 * TURN and not limits:
+        return "deg", f"{joint} reaches {reach[joint]:.3g}, which would be {reach[joint] / TURN:.0f} turns"
+    return "rad", f"no joint reaches more than {reach[joint]:.3g}"
+
+
+def unit_of_speeds(log: Log, angle: str) -> tuple[str, str]:
+    """The unit of velocities by the slope of positions, whose unit is stated, and why."""
+    factors, time = [], log["q"].time
+    if np.any(np.diff(time) <= 0):
+        return "", "times do not rise"
+    speeds = log.at("dq", time, hold=False)
+    for joint in log.shared("dq", "q"):
+        q, dq = log["q"].column(joint), speeds[:, log["dq"].columns.index(joint)]
+        seen = np.isfinite(q) & np.isfinite(dq)
+        q, dq = q[seen] * (pi / 180 if angle == "deg" else 1.0), dq[seen]
+        if len(q) < 50 or np.ptp(q) < MOVED:
+            continue
+        slope = np.gradient(q, time[seen])
+        if np.std(slope) > 0 and np.std(dq) > 0 and abs(np.corrcoef(slope, dq)[0, 1]) > 0.6:
+            factors.append(float(np.std(dq) / np.std(slope)))
+    if not factors:
+        return "", "it does not follow the slope of q"
+    factor = float(np.median(factors))
+    unit = min(SPEEDS, key=lambda u: abs(np.log(factor / SPEEDS[u])))
+    return unit, f"it is {factor:.3g} times the slope of q in rad/s"
+
+
+def mirrored(log: Log, joints: Sequence[str]) -> list[str]:
+    """Joints whose position goes the other way than their command."""
+    from gapless.logs.draft.match import explained
+
+    if "q" not in log or "q_cmd" not in log or not log["q_cmd"].ordered or len(log["q"].time) < 50:
+        return []
+    wanted, out = log.at("q_cmd", log["q"].time), []
+    for joint in joints:
+        q, u = log["q"].column(joint), wanted[:, log["q_cmd"].columns.index(joint)]
+        seen = np.isfinite(q) & np.isfinite(u)
+        if seen.sum() < 50 or min(np.std(q[seen]), np.std(u[seen])) < 1e-6:
+            continue
+        alike = float(np.corrcoef(q[seen], u[seen])[0, 1])
+        if alike < -0.5 and float(explained(u[seen, None], q[seen, None], log.rate("q"))[0, 0]) < 1.3 * abs(alike):
+            out.append(joint)
+    return out

@@ -1,0 +1,86 @@
+"""Words in the names of columns: which quantity, command or measurement, of which joint."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+QUANTITIES = {
+    "q": {"q", "pos", "position", "positions", "angle", "angles", "theta", "qpos", "winkel", "encoder"},
+    "dq": {"dq", "qd", "vel", "velocity", "velocities", "speed", "speeds", "omega", "qvel", "dtheta", "qdot"},
+    "tau": {"tau", "torque", "torques", "effort", "efforts", "trq", "moment"},
+    "kp": {"kp", "stiffness"},
+    "kd": {"kd", "damping"},
+    "current": {"current", "currents", "amps", "iq"},
+    "temperature": {"temp", "temperature", "temperatures"},
+    "voltage": {"voltage", "volt", "vbus"},
+    "quat": {"quat", "quaternion", "orientation"},
+    "gyro": {"gyro", "gyroscope", "angvel"},
+    "acc": {"acc", "accel", "accelerometer", "acceleration"},
+}
+COMMAND = {"cmd", "cmds", "command", "commands", "commanded", "des", "desired", "target", "targets", "ref", "reference", "goal"}
+COMMAND |= {"set", "setpoint", "sp", "soll", "action", "actions", "told", "wanted"}
+MEASURED = {"actual", "act", "meas", "measured", "fb", "feedback", "state", "states", "ist", "est", "real", "obs", "low", "imu"}
+TIME = {"t", "time", "times", "timestamp", "stamp", "zeit", "clock", "tick", "secs", "seconds", "elapsed"}
+TIME_UNITS = {"s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "us": "us"}
+TIME_UNITS |= {"usec": "us", "micros": "us", "µs": "us", "ns": "ns", "nsec": "ns", "nanos": "ns"}
+UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "rad": "rad", "rpm": "rpm", "nm": "N m", "mnm": "mN m"}
+PARTS = {"joint", "motor", "dof", "j", "m", "servo", "axis", "actuator"}
+"""What a number belongs to."""
+AXES = ("w", "x", "y", "z")
+
+
+def tokens(name: str) -> list[tuple[str, int, int]]:
+    """The words and numbers of a name in lower case, each with its first and last place."""
+    return [(found.group().lower(), found.start(), found.end()) for found in TOKEN.finditer(name)]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the name of a column says."""
+
+    signal: str
+    joint: str = ""
+    """As the file writes it; an axis for signals of the base; empty where it names none."""
+    pattern: str = ""
+    """The name with {joint} in the place of the joint."""
+    unit: str = ""
+
+
+def read_name(name: str, commands: bool = False) -> Reading | None:
+    """What a column holds by its name; None where that says nothing.
+
+    commands: whether the whole file is of commands.
+    """
+    words = tokens(name)
+    kind = next((k for k, known in QUANTITIES.items() for word, _, _ in words if word in known), "")
+    command = commands or any(word in COMMAND for word, _, _ in words)
+    if not kind and not any(word in COMMAND for word, _, _ in words):
+        return None
+    kind = kind or "q"
+    signal = f"{kind}_cmd" if command and kind in ("q", "dq", "tau") else kind
+    unit = next((UNITS[word] for word, _, _ in words if word in UNITS), "")
+    spoken = QUANTITIES.get(kind, set()) | COMMAND | MEASURED | set(UNITS)
+    left = [i for i, (word, _, _) in enumerate(words) if word not in spoken]
+    if kind in ("quat", "gyro", "acc"):
+        return Reading(signal, next((words[i][0] for i in left if words[i][0] in AXES), ""))
+    named = [i for i in left if words[i][0] not in PARTS] or left
+    if not named:
+        return Reading(signal, unit=unit)
+    first, last = min(named), max(named)
+    if all(words[i][0].isdigit() for i in named) and first - 1 in left and words[first - 1][0] in PARTS:
+        first -= 1  # joint1 and motor_3 are names, 1 and 3 are none
+    start, end = words[first][1], words[last][2]
+    return Reading(signal, name[start:end], name[:start] + "{joint}" + name[end:], unit)
+
+
+def time_column(names: Sequence[str]) -> list[str]:
+    """Columns that are times by their name, the likeliest first."""
+    said = [n for n in names if any(word in TIME for word, _, _ in tokens(n))]
+    return sorted(said, key=lambda n: (len(tokens(n)), names.index(n)))
+
+
+def time_unit_of(name: str, unit: str = "") -> str:
+    """The unit of time that a name or a row of units states; empty where none does."""
+    words = [word for text in (unit, name) for word, _, _ in tokens(text)]
+    return next((TIME_UNITS[word] for word in words if word in TIME_UNITS), "")

@@ -1,0 +1,136 @@
+"""`gapless init`: foreign logs of a stand-in go through inspect, replay and fit by the mapping that it drafts."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gapless.cli import main
+from gapless.logs import Log, read
+from gapless.twin import Twin
+from gapless.worlds import StandIn, StandInSpec, plan_motion, record
+from tests.logs import bags
+
+pytest.importorskip("rosbags")
+LEGS = [f"{leg}_{part}" for leg in ("FR", "FL", "RR", "RL") for part in ("hip", "thigh", "calf")]
+
+
+def recorded(robot: str, **more: object) -> Log:
+    twin = Twin.load(robot, in_air=bool(more.get("in_air")))
+    motion = plan_motion("rich", twin, 5.0, np.random.default_rng(0))
+    return record(StandIn(StandInSpec(robot, seed=2, **more)), motion)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def arm() -> Log:
+    return recorded("arm")
+
+
+@pytest.fixture(scope="module")
+def quadruped() -> Log:
+    return recorded("quadruped", in_air=True)
+
+
+def table(path: Path, columns: dict[str, np.ndarray], delimiter: str = ",", top: str = "", digits: int = 9) -> Path:
+    rows = [delimiter.join(f"{v:.{digits}f}" for v in row) for row in np.column_stack(list(columns.values())).tolist()]
+    text = "\n".join(rows)
+    text = text.replace(".", ",") if delimiter == ";" else text
+    path.write_text(f"{top}{delimiter.join(columns)}\n{text}\n")
+    return path
+
+
+def through(robot: str, files: list[Path], log: Log, capsys, *more: str, exact: float = 1e-6) -> str:
+    """Draft, read, inspect and replay; what the draft says. The log must be the one that was recorded."""
+    mapping = files[0].parent / "drafted.toml"
+    main(["init", *map(str, files), "--robot", robot, "--out", str(mapping)])
+    said = capsys.readouterr().out
+    ours = read(files[0], mapping)
+    for signal in ("q", "q_cmd"):
+        np.testing.assert_allclose(ours[signal].of(log.joints), log[signal].values, atol=exact)
+    given = [str(files[0]), "--mapping", str(mapping), *more]
+    main(["inspect", *given, "--robot", robot, "--no-delay"])
+    main(["replay", robot, *given, "--json"])
+    capsys.readouterr()
+    return said
+
+
+@pytest.mark.parametrize("mcap", [True, False])
+def test_a_bag_with_trajectories(arm, tmp_path, capsys, mcap):
+    writer = bags.Writer(tmp_path / "bag", mcap)
+    bags.states(writer, arm)
+    bags.trajectories(writer, arm)
+    writer.close()
+    said = through("arm", [tmp_path / "bag"], arm, capsys)
+    assert '"points.positions" = "q_cmd" }  # by its type, trajectory_msgs/JointTrajectory' in said
+
+
+def test_a_bag_with_bare_numbers_whose_order_nobody_wrote_down(arm, tmp_path, capsys):
+    writer = bags.Writer(tmp_path / "bag")
+    bags.states(writer, arm)
+    bags.arrays(writer, arm, [3, 1, 0, 2, 5, 4])
+    writer.close()
+    said = through("arm", [tmp_path / "bag"], arm, capsys)
+    assert '["wrist_flex", "shoulder_lift", "shoulder_pan", "elbow_flex", "gripper", "wrist_roll"]' in said
+
+
+def test_a_pair_of_unitree_tables(quadruped, tmp_path, capsys):
+    parts = {"lowcmd": ("motor_cmd", {"q": "q_cmd"}), "lowstate": ("motor_state", {"q": "q", "dq": "dq"})}
+    files = []
+    for name, (part, fields) in parts.items():
+        columns = {"timestamp": 1e3 * quadruped["q"].time}
+        for field, signal in fields.items():
+            values = quadruped[signal].of(LEGS) if signal != "q_cmd" else quadruped.at("q_cmd", quadruped["q"].time)
+            values = values if signal != "q_cmd" else values[:, [quadruped.joints.index(j) for j in LEGS]]
+            columns |= {f"{part}[{i}].{field}": values[:, i] for i in range(12)}
+        files.append(table(tmp_path / f"walk_{name}.csv", columns))
+    log = Log.from_arrays(
+        quadruped.joints,
+        quadruped["q"].time,
+        {"q": quadruped["q"].values, "q_cmd": quadruped.at("q_cmd", quadruped["q"].time)},
+    )
+    said = through("quadruped", files, log, capsys, "--in-air")
+    assert "in the order of Unitree's motors" in said and 'time_unit = "ms"  # gives 50 samples a second' in said
+
+
+def test_a_messy_table_is_fitted(arm, tmp_path, capsys):
+    wanted = arm.at("q_cmd", arm["q"].time)
+    columns = {"Zeit": 1e3 * arm["q"].time}
+    for i, joint in enumerate(arm.joints):
+        columns |= {f"{joint.title()} Winkel": np.degrees(arm["q"].values[:, i]), f"{joint.title()} Soll": np.degrees(wanted[:, i])}
+    path = table(tmp_path / "run 3.csv", columns, ";", "# lab 2\nArm, third try\n", 6)
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": wanted})
+    said = through("arm", [path], log, capsys)
+    assert 'units = { q = "deg" }' in said and '"Shoulder_Pan" = "shoulder_pan"' in said
+    main(["fit", "arm", str(path), "--mapping", str(tmp_path / "drafted.toml"), "--out", str(tmp_path / "fit")])
+    assert (tmp_path / "fit" / "twin.xml").is_file()
+
+
+def test_a_sign_is_guessed_and_a_second_draft_is_not_written_over_the_first(arm, tmp_path, capsys):
+    time = arm["q"].time
+    columns = {"t": time} | {f"q_{j}": arm["q"].column(j) for j in arm.joints}
+    columns |= {f"q_des_{j}": arm.at("q_cmd", time)[:, i] * (-1 if j == "gripper" else 1) for i, j in enumerate(arm.joints)}
+    path = table(tmp_path / "run.csv", columns)
+    main(["init", str(path)])
+    assert '"q/gripper" = { sign = -1 }' in capsys.readouterr().out
+    assert set(read(path).signals) == {"q", "q_cmd"}  # found beside the log
+    with pytest.raises(SystemExit) as caught:
+        main(["init", str(path)])
+    assert caught.value.code == 2 and "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("hello\nworld\n", "no column"),
+        ("a,b\n1,2\n0,1\n1,2\n", "no column is a time by its name, and none rises"),
+        ("time,a,b\n1,2,3\n2,3,4\n", "no column is known by its name (time, a, b)"),
+    ],
+)
+def test_what_says_nothing_is_refused_in_a_sentence(tmp_path, capsys, text, message):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(SystemExit) as caught:
+        main(["init", str(tmp_path / "x.csv")])
+    error = capsys.readouterr().err.strip()
+    assert caught.value.code == 2 and message in error and "\n" not in error
+    assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
