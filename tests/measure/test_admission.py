@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.measure import admit, usable
+from gapless.measure import admit, admitted_part, usable
 from gapless.logs import Log, find, read
 from gapless.twin import Friction, Twin, as_given
 from tests.data import DATA, needs_data
@@ -106,3 +106,29 @@ def test_clocks_that_lie_are_refused(bench):
 def test_no_log_at_all_is_refused(bench):
     with pytest.raises(BadInput, match="no log"):
         admit(bench, [])
+
+
+@needs_data
+def test_the_gripper_of_the_z1_closes_before_its_range_ends_and_no_other_joint_stops():
+    log = read(DATA / "z1/traj_0.pt", "z1")
+    (said,) = admit(as_given(DATA / "z1/model/z1.xml", log), [log]).notes
+    assert "q of jointGripper stops at about -0.0" in said and "the model's range ends at 0.050 rad" in said
+
+
+def test_replay_lets_in_what_stands_still_and_fit_does_not(bench):
+    still = a_log(q=0 * MOTION, q_cmd=0 * MOTION)
+    assert admitted_part(bench, still) == (still, [])
+    with pytest.raises(BadInput, match="no joint moves"):
+        admit(bench, [still])
+
+
+def test_a_zero_that_is_off_is_noted(bench):
+    _, (said,) = admitted_part(bench, a_log(q=0.95 * MOTION + 0.3))
+    assert "q of servo is +0.299 rad" in said and "check its zero" in said
+
+
+def test_milliseconds_are_not_seconds_at_any_rate_of_a_logger(bench):
+    for rate in (50, 200, 500, 1000, 2000):
+        log = Log.from_arrays(["servo"], np.arange(600) * 1e3 / rate, {"q": 0.95 * MOTION, "q_cmd": MOTION})
+        with pytest.raises(BadInput, match="is the time in ms"):
+            admitted_part(bench, log)

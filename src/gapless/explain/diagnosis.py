@@ -15,8 +15,8 @@ from gapless import checks
 from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
-from gapless.logs import Log, joint_findings
-from gapless.measure import phase_map
+from gapless.logs import Log
+from gapless.measure import admit, one_robot, phase_map
 from gapless.plain import plain, read_json
 from gapless.report import Result
 from gapless.twin import Twin
@@ -51,23 +51,20 @@ def diagnose(
 
     Args:
         twin: the model as given (`as_given`), with its mechanisms.
-        logs: of one robot; 20 s of rich motion are enough.
+        logs: of one robot; 20 s of rich motion are enough. Bad ones are left out, and named, if others are good.
         tick: told what is being done.
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
+    one_robot(logs)
+    admitted = admit(twin, logs)
+    logs = admitted.logs
     why = explain(twin, logs, tick, task)
-    why = replace(why, next=[*stopped_joints(twin, logs), *why.next])
+    why = replace(why, next=[*(f"left out {reason}" for reason in admitted.refused.values()), *admitted.notes, *why.next])
     tick("measuring")
     values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}
     usable = values and set(values) <= set(twin.space.names)  # else the twin has no place for one of the causes
     gap = measure(twin, logs, twin.space.values(values) if usable else None)
     return Diagnosis(gap, why, phase_map(gap.traces))
-
-
-def stopped_joints(twin: Twin, logs: Sequence[Log]) -> list[str]:
-    """A sentence for each joint that stops again and again while its command goes on, which no mechanism explains."""
-    found = [f for log in logs for f in joint_findings(log, twin.ranges) if f.code == "stop"]
-    return list({f.joint: f.sentence for f in found}.values())
 
 
 def read_losses(path: str | os.PathLike[str]) -> dict[str, float]:

@@ -55,6 +55,8 @@ def fit(
     """
     if particles < 0:
         raise BadInput(f"the number of particles must not be negative, not {particles}")
+    if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
+        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
     path = Path(progress) if progress else None

@@ -178,21 +178,20 @@ def load(source: str | Path) -> Mapping:
 
 def parsed(content: str, name: str) -> Mapping:
     """A mapping from the text of a TOML file, and what it is called."""
-    with disk.within(name):
-        with disk.refusing("not TOML", tomllib.TOMLDecodeError, RecursionError):
-            table = tomllib.loads(content)
-        files = table.pop("file", [])
-        if not isinstance(files, list):
-            raise BadInput("write [[file]], not [file]")
-        convert = mapping(table.pop("convert", {}), "convert")
-        table["convert"] = {key: _conversion(f"convert {key!r}", key.split("/", 1)[0], entry) for key, entry in convert.items()}
-        topics = mapping(table.pop("topics", {}), "topics")
-        table["topics"] = {name: _topic(f"topic {name!r}", entry) for name, entry in topics.items()}
-        made: Mapping = part_of({**table, "name": name}, "the mapping", Mapping)
-        units = _units(made.units)
-        read = tuple(_file(f, made.time_unit, units) for f in files)
-        stated = {} if read else {signal: Conversion(unit) for signal, unit in units.items()}
-        return replace(made, files=read, convert={**stated, **made.convert})
+    with disk.refusing("not TOML", tomllib.TOMLDecodeError, RecursionError):
+        table = tomllib.loads(content)
+    files = table.pop("file", [])
+    if not isinstance(files, list):
+        raise BadInput("write [[file]], not [file]")
+    convert = mapping(table.pop("convert", {}), "convert")
+    table["convert"] = {key: _conversion(f"convert {key!r}", key.split("/", 1)[0], entry) for key, entry in convert.items()}
+    topics = mapping(table.pop("topics", {}), "topics")
+    table["topics"] = {name: _topic(f"topic {name!r}", entry) for name, entry in topics.items()}
+    made: Mapping = part_of({**table, "name": name}, "the mapping", Mapping)
+    units = _units(made.units)
+    read = tuple(_file(f, made.time_unit, units) for f in files)
+    stated = {} if read else {signal: Conversion(unit) for signal, unit in units.items()}
+    return replace(made, files=read, convert={**stated, **made.convert})
 
 
 def _units(stated: Table[str, str]) -> dict[str, str]:

@@ -55,8 +55,6 @@ def admit(twin: Twin, logs: Sequence[Log]) -> Admitted:
             recording = log.provenance.sha256, log.start
             if recording in files:
                 raise BadInput(f"{log.name}: the same recording as {files[recording]}")
-            if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
-                raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
             kept, noted = admitted_part(twin, log)
             moving([kept])
             notes += noted
@@ -147,7 +145,7 @@ def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
 
 
 def _follows(twin: Twin, log: Log) -> list[str]:
-    """Whether each joint does what it is told, or at least something that has to do with it; sentences where it is stopped."""
+    """Whether each joint does what it is told, or at least something that has to do with it; sentences where it is stopped or its zero is off."""
     clock, name = log["q"].time, log.name
     findings = list(joint_findings(log, twin.ranges))
     wrong = {f.joint: f for f in findings if f.severity == ERROR and f.signal in ("q", "q_cmd")}
@@ -171,7 +169,7 @@ def _follows(twin: Twin, log: Log) -> list[str]:
         lags = np.arange(0.0, LATE, max(0.01, 1 / log.rate("q")))
         if not any(_correlation(u[rows_in_force(sent, clock[on] - lag)], q[on]) > ALIKE for lag in lags):
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
-    return [f"{name}: {f.sentence}" for f in findings if f.code == "stop"]
+    return [f"{name}: {f.sentence}" for f in findings if f.code in ("stop", "zero")]
 
 
 def _overlaps(twin: Twin, log: Log) -> None:

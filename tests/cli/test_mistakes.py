@@ -1,0 +1,232 @@
+"""Sixty mistakes that users make: each ends in one sentence that says what to do and exit code 2, or is said in the result."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gapless.cli import main
+from gapless.logs import Log, Signal, write
+from gapless.twin import Twin
+from gapless.worlds import StandIn, StandInSpec, plan_motion, record
+
+URDF = """<robot name="u"><link name="a"/><link name="b"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><mesh filename="gone.stl"/></geometry></collision></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/>
+</joint></robot>"""
+BARE = '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody></mujoco>'
+MAPPING = '[[file]]\ntime = "time"\n[file.columns]\npos = { signal = "q", joint = "servo" }\ncmd = { signal = "q_cmd", joint = "servo" }\n'
+ROWS = "time,pos,cmd\n" + "".join(f"{0.01 * i:.2f},{np.sin(i / 50):.5f},{np.sin(i / 50 + 0.1):.5f}\n" for i in range(600))
+
+
+def changed(log: Log, *names: str, by: Callable[[np.ndarray], np.ndarray]) -> Log:
+    """A copy in which the values of some signals are others."""
+    return replace(log, signals=log.signals | {n: replace(log[n], values=by(log[n].values.copy())) for n in names})
+
+
+def retimed(log: Log, by: Callable[[np.ndarray], np.ndarray]) -> Log:
+    return replace(log, signals={n: replace(s, time=by(s.time.copy())) for n, s in log.signals.items()})
+
+
+def without(log: Log, name: str) -> Log:
+    return replace(log, signals={n: s for n, s in log.signals.items() if n != name})
+
+
+def some(log: Log, joints: tuple[str, ...]) -> Log:
+    kept = {n: Signal(n, s.time, s.of(joints), joints) for n, s in log.signals.items()}
+    return Log(kept, joints)
+
+
+def swap(values: np.ndarray) -> np.ndarray:
+    values[:, [1, 2]] = values[:, [2, 1]]
+    return values
+
+
+def shifted(values: np.ndarray) -> np.ndarray:
+    values[:, 2] += 0.3
+    return values
+
+
+def backwards(time: np.ndarray) -> np.ndarray:
+    time[100:] -= 1.0
+    return time
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with logs, models and mappings, each with one mistake in it."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    for robot in ("arm", "bench"):
+        twin = Twin.load(robot)
+        motion = plan_motion("rich", twin, 5.0, np.random.default_rng(1))
+        write(record(StandIn(StandInSpec(robot, seed=1)), motion), folder / f"{robot}.npz")
+    from gapless.logs import read
+
+    arm = read(folder / "arm.npz")
+    logs = {
+        "degrees": changed(arm, "q", "q_cmd", by=np.degrees),
+        "milliseconds": retimed(arm, lambda t: 1e3 * t),
+        "swapped": changed(arm, "q", by=swap),
+        "zero": changed(arm, "q", by=shifted),
+        "nan": changed(arm, "q", by=lambda v: v * np.nan),
+        "dead": changed(arm, "q", by=lambda v: v * 0 + 0.1),
+        "still": changed(arm, "q", "q_cmd", "dq", by=lambda v: v * 0),
+        "mirrored": changed(arm, "q", by=np.negative),
+        "backwards": retimed(arm, backwards),
+        "apart": replace(arm, signals=arm.signals | {"q_cmd": replace(arm["q_cmd"], time=arm["q_cmd"].time + 1e3)}),
+        "short": arm.slice(0, 0.41),
+        "no_command": without(arm, "q_cmd"),
+        "no_position": without(arm, "q"),
+        "five_joints": some(arm, arm.joints[:5]),
+        "misspelt": arm.rename({"gripper": "griper"}),
+    }
+    for name, log in logs.items():
+        write(log, folder / f"{name}.npz")
+    texts = {
+        "empty.npz": "", "text.npz": "hello", "text.mcap": "hello", "text.db3": "hello", "x.xyz": "1", "empty.csv": "",
+        "bare.csv": ROWS, "header.csv": "time,pos,cmd\n", "word.csv": ROWS.replace("0.05,", "0.05,abc", 1),
+        "ragged.csv": ROWS + "7.0,1\n", "columns.csv": ROWS.replace("cmd", "target", 1), "table.csv": ROWS,
+        "ok.toml": MAPPING, "broken.toml": "time = ", "single.toml": MAPPING.replace("[[file]]", "[file]"),
+        "key.toml": "joint_name = ['a']", "signal.toml": MAPPING.replace('"q_cmd"', '"q_des"'),
+        "unit.toml": MAPPING.replace('"q",', '"q", unit = "degree",'), "sign.toml": MAPPING.replace('"q",', '"q", sign = 2,'),
+        "joint.toml": MAPPING + '[convert]\n"q/sevo" = { sign = -1 }\n', "topic.toml": '[topics]\n"/x" = { position = "p" }\n',
+        "mesh.urdf": URDF, "bare.xml": BARE, "broken.xml": "<mujoco>", "belief.json": "{}", "words.json": "hello",
+        "s.toml": 'robot = "bench"', "spec.toml": 'robot = "bench"\nfriction = 3\n',
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    for name in ("policy", "folder", "pair"):
+        (folder / name).mkdir()
+    for robot in ("arm", "bench"):
+        shutil.copy(folder / f"{robot}.npz", folder / "pair")
+    (folder / "policy" / "contract.json").write_text("{}")
+    return folder
+
+
+CSV = "inspect table.csv --mapping "
+REFUSED = {
+    "a log that is not there": ("inspect none.mcap", "none.mcap: there is no such"),
+    "a folder without logs": ("inspect folder", "there is no log in folder"),
+    "no log at all": ("replay arm", "name at least one log"),
+    "an unknown kind of file": ("inspect x.xyz", "not a log of a known format"),
+    "an empty file": ("inspect empty.npz", "the file is empty"),
+    "text called npz": ("inspect text.npz", "text.npz: not a whole zip container"),
+    "text called mcap": ("inspect text.mcap", "this is no MCAP file"),
+    "text called db3": ("inspect text.db3", "this is no SQLite file"),
+    "a stretch beyond the end": ("inspect arm.npz@90:95", "there are no samples in this stretch"),
+    "a table without a mapping": ("inspect bare.csv", "`gapless init bare.csv` drafts one"),
+    "an empty table": (CSV.replace("table", "empty") + "ok.toml", "the file is empty"),
+    "a table with a header only": (CSV.replace("table", "header") + "ok.toml", "there are no samples after the header"),
+    "text where a number belongs": (CSV.replace("table", "word") + "ok.toml", "line 7, column 'pos': 'abc"),
+    "a line that was cut off": (CSV.replace("table", "ragged") + "ok.toml", "2 cells, but the header has 3"),
+    "a column that is not there": (CSV.replace("table", "columns") + "ok.toml", "unknown column 'cmd'"),
+    "a mapping that does not exist": (CSV + "so100", "unknown mapping 'so100': did you mean 'so101'"),
+    "a mapping file that is not there": (CSV + "none.toml", "none.toml: there is no such file"),
+    "a mapping that is no TOML": (CSV + "broken.toml", "broken.toml: not TOML"),
+    "[file] for [[file]]": (CSV + "single.toml", "write [[file]], not [file]"),
+    "an unknown key": (CSV + "key.toml", "unknown entry of the mapping 'joint_name': did you mean 'joint_names'"),
+    "an unknown signal": (CSV + "signal.toml", "unknown signal 'q_des'"),
+    "an unknown unit": (CSV + "unit.toml", "unknown unit 'degree': did you mean 'deg'"),
+    "a sign that is none": (CSV + "sign.toml", "sign must be 1 or -1"),
+    "a joint that the log does not have": (CSV + "joint.toml", "unknown joint 'sevo': did you mean 'servo'"),
+    "a topic's signal that is none": (CSV + "topic.toml", "unknown signal 'p'"),
+    "an unknown robot": ("replay armm arm.npz", "unknown robot 'armm': did you mean 'arm'"),
+    "a model that is not there": ("replay none.xml arm.npz", "none.xml"),
+    "a model that is no XML": ("replay broken.xml arm.npz", "broken.xml"),
+    "a URDF without its mesh": ("replay mesh.urdf arm.npz", "gone.stl"),
+    "a robot without drives": ("replay bare.xml arm.npz", "no drives"),
+    "a log for a model": ("replay arm.npz arm", "arm"),
+    "the log of another robot": ("replay arm bench.npz", "no q of shoulder_pan"),
+    "a log that lacks a joint": ("replay arm five_joints.npz", "no q of gripper"),
+    "a joint misspelt": ("replay arm misspelt.npz", "no q of gripper, which arm drives; the log has"),
+    "logs of two robots": ("gap arm pair", "are of different robots"),
+    "degrees for radians": ("replay arm degrees.npz", "these look like degrees"),
+    "degrees for radians in a fit": ("fit arm degrees.npz --out f", "these look like degrees"),
+    "degrees for radians in a gap": ("gap arm degrees.npz", "these look like degrees"),
+    "milliseconds for seconds": ("replay arm milliseconds.npz", "is the time in ms?"),
+    "milliseconds for seconds in a gap": ("gap arm milliseconds.npz", "is the time in ms?"),
+    "swapped joints": ("replay arm swapped.npz", "their channels are swapped"),
+    "swapped joints in a gap": ("gap arm swapped.npz", "their channels are swapped"),
+    "a sign": ("replay arm mirrored.npz", "with the other sign it fits"),
+    "NaN throughout": ("replay arm nan.npz", "no usable stretch is left"),
+    "a dead encoder": ("replay arm dead.npz", "is told to move by"),
+    "time that runs backwards": ("replay arm backwards.npz", "time runs backwards"),
+    "commands on another clock": ("replay arm apart.npz", "not one clock"),
+    "no commands": ("replay arm no_command.npz", "no q_cmd, which arm needs"),
+    "no positions": ("replay arm no_position.npz", "no q, which arm needs"),
+    "0.4 s to fit to": ("fit arm short.npz --out f", "only 0.4 s of usable data"),
+    "0.4 s to explain": ("gap arm short.npz", "record at least 4 s"),
+    "nothing moves": ("fit arm still.npz --out f", "no joint moves"),
+    "the same log twice alone": ("fit arm short.npz short.npz --out f", "of usable data"),
+    "a negative gain": ("replay arm arm.npz --kp=-5", "kp must be a positive number"),
+    "a gain of a joint that is not there": ("replay arm arm.npz --set gains.kp/knee=5", "unknown parameter 'gains.kp/knee'"),
+    "a parameter without a value": ("replay arm arm.npz --set gains.kp", "expected NAME=NUMBER"),
+    "a window of nothing": ("replay arm arm.npz --window 0", "--window must be a positive number of seconds"),
+    "a page into no folder": ("replay arm arm.npz --out none/x.html", "there is no folder none"),
+    "a plot that is no page": ("inspect arm.npz --plot x.pdf", "a plot is written as .html"),
+    "results into a file": ("fit arm arm.npz --out arm.npz", "arm.npz"),
+    "results into a file, of a gap": ("gap arm arm.npz --out arm.npz", "not a folder"),
+    "results where nothing can be written": ("fit bench bench.npz --out /proc/none/x", "/proc/none"),
+    "a belief that is none": ("replay arm arm.npz --belief words.json", "words.json"),
+    "a belief without content": ("replay arm arm.npz --belief belief.json", "belief.json"),
+    "a policy folder without a network": ("course policy", "policy"),
+    "a course for no policy": ("course none", "none"),
+    "an unknown motion": ("standin s.toml --motion dance --out l.npz", "unknown motion 'dance'"),
+    "a stand-in with an unknown key": ("standin spec.toml --out l.npz", "friction"),
+    "a log of an unknown kind": ("standin s.toml --out log.txt", "written as .mcap, .npz or .csv"),
+    "a motion of no length": ("standin s.toml --seconds=-1 --out l.npz", "a motion lasts between 0 and 36000 s"),
+    "fits that are none": ("fit --compare folder pair", "folder"),
+    "a fit without logs": ("fit arm", "name at least one log"),
+    "an export of no fit": ("export folder --to mjlab", "folder"),
+    "an option misspelt": ("replay arm arm.npz --windw 1", "--windw"),
+    "a command misspelt": ("inspct arm.npz", "inspct"),
+}
+FOUND = {
+    "degrees for radians": ("inspect degrees.npz --robot arm", "in degrees"),
+    "milliseconds for seconds": ("inspect milliseconds.npz", "is the time in ms?"),
+    "swapped joints": ("inspect swapped.npz --robot arm", "their channels are swapped"),
+    "a zero": ("inspect zero.npz --robot arm", "check its zero"),
+    "a zero in a replay": ("replay arm zero.npz --out zero.html", "check its zero"),
+    "no motion": ("inspect still.npz --robot arm", "no joint moves"),
+    "0.4 s": ("inspect short.npz --robot arm", "lasts only 0.4 s"),
+    "another robot": ("inspect arm.npz --robot quadruped", "is it a log of another robot?"),
+    "no commands": ("inspect no_command.npz", "there are no commands"),
+    "NaN throughout": ("inspect nan.npz", "values are missing"),
+    "one bad log among good ones": ("replay arm arm.npz nan.npz --out two.html", "left out nan.npz"),
+}
+
+
+def call(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.chdir(folder)
+    try:
+        main([*line.split(), "--no-delay"] if line.startswith("inspect") else line.split())
+    except SystemExit as stopped:
+        return int(stopped.code or 0)
+    return 0
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_mistake_ends_in_one_sentence(made, capsys, monkeypatch, mistake):
+    line, sentence = REFUSED[mistake]
+    before = sorted(made.iterdir())
+    assert call(line, made, monkeypatch) == 2
+    said = capsys.readouterr().err.strip()
+    assert sentence in said
+    if not mistake.endswith("misspelt") or mistake == "a joint misspelt":
+        assert "\n" not in said and said.startswith("gapless: ") and "Traceback" not in said
+    assert sorted(made.iterdir()) == before, "nothing is left behind"
+
+
+@pytest.mark.parametrize("mistake", FOUND)
+def test_a_mistake_is_said(made, capsys, monkeypatch, mistake):
+    line, sentence = FOUND[mistake]
+    assert call(line, made, monkeypatch) in (0, 1)
+    assert sentence in " ".join(capsys.readouterr().out.split())
+
+
+def test_there_are_sixty():
+    assert len(REFUSED) + len(FOUND) >= 60
