@@ -120,7 +120,7 @@ REFUSED = {
     "a stretch beyond the end": ("inspect arm.npz@90:95", "there are no samples in this stretch"),
     "a table without a mapping": ("inspect bare.csv", "`gapless init bare.csv` drafts one"),
     "an empty table": (CSV.replace("table", "empty") + "ok.toml", "the file is empty"),
-    "a table with a header only": (CSV.replace("table", "header") + "ok.toml", "there are no samples after the header"),
+    "a table with a header only": (CSV.replace("table", "header") + "ok.toml", "line 2: there are no samples after the header"),
     "text where a number belongs": (CSV.replace("table", "word") + "ok.toml", "line 7, column 'pos': 'abc"),
     "a line that was cut off": (CSV.replace("table", "ragged") + "ok.toml", "2 cells, but the header has 3"),
     "a column that is not there": (CSV.replace("table", "columns") + "ok.toml", "unknown column 'cmd'"),

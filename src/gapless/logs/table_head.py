@@ -96,7 +96,7 @@ def _shaped(table: list[tuple[int, str]], remarks: list[str], sizes: list[int]) 
                 units, begin = more[0], 2
     row = ([first, *more])[begin] if begin <= len(more) else []
     ends = len(row) == len(names) + 1 and not row[-1]
-    place = table[begin][0] if begin < len(table) else len(sizes) - 1
+    place = table[begin][0] if begin < len(table) else table[-1][0] + 1
     return Head(names, "\t" if blanks else delimiter, blanks, ends, units, remarks, sizes[place], place)
 
 

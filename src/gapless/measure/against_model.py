@@ -1,9 +1,10 @@
-"""What the model of a robot says about a log: whether it would be let in to a replay or a fit, and why not."""
+"""What the model of a robot says about a log: whether it would be let in to a replay or a fit, and whether it is wired alike."""
 
 from gapless.errors import BadInput, PhysicsError
 from gapless.logs import ERROR, INFO, WARNING, Finding, Log
 from gapless.measure.admission import admitted_part
 from gapless.measure.comparable import commands_for
+from gapless.measure.wiring import wiring_findings
 from gapless.twin import Twin
 
 
@@ -17,7 +18,7 @@ def model_findings(twin: Twin, log: Log) -> list[Finding]:
         _, notes = admitted_part(twin, log)
     except (BadInput, PhysicsError) as error:
         return [Finding("refused", ERROR, f"replay and fit would refuse it: {_plain(log, str(error))}")]
-    return [Finding("odd", WARNING, _plain(log, note)) for note in notes]
+    return [*(Finding("odd", WARNING, _plain(log, note)) for note in notes), *wiring_findings(twin, log)]
 
 
 def _plain(log: Log, sentence: str) -> str:
