@@ -92,16 +92,27 @@ def test_a_pair_of_unitree_tables(quadruped, tmp_path, capsys):
     assert "in the order of Unitree's motors" in said and 'time_unit = "ms"  # gives 50 samples a second' in said
 
 
-def test_a_messy_table_is_fitted(arm, tmp_path, capsys):
+def test_a_messy_table(arm, tmp_path, capsys):
     wanted = arm.at("q_cmd", arm["q"].time)
     columns = {"Zeit": 1e3 * arm["q"].time}
     for i, joint in enumerate(arm.joints):
-        columns |= {f"{joint.title()} Winkel": np.degrees(arm["q"].values[:, i]), f"{joint.title()} Soll": np.degrees(wanted[:, i])}
+        columns |= {
+            f"{joint.title()} Winkel": np.degrees(arm["q"].values[:, i]),
+            f"{joint.title()} Soll": np.degrees(wanted[:, i]),
+        }
     path = table(tmp_path / "run 3.csv", columns, ";", "# lab 2\nArm, third try\n", 6)
     log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": wanted})
     said = through("arm", [path], log, capsys)
     assert 'units = { q = "deg" }' in said and '"Shoulder_Pan" = "shoulder_pan"' in said
-    main(["fit", "arm", str(path), "--mapping", str(tmp_path / "drafted.toml"), "--out", str(tmp_path / "fit")])
+
+
+def test_a_table_of_blanks_is_fitted(tmp_path, capsys):
+    log = recorded("bench")
+    wanted = log.at("q_cmd", log["q"].time)[:, 0]
+    columns = {"t": log["q"].time, "servo_pos": log["q"].values[:, 0], "servo_target": wanted}
+    path = table(tmp_path / "run.txt", columns, " ")
+    main(["init", str(path), "--robot", "bench"])
+    main(["fit", "bench", str(path), "--out", str(tmp_path / "fit")])
     assert (tmp_path / "fit" / "twin.xml").is_file()
 
 

@@ -16,10 +16,16 @@ from gapless.worlds import StandIn, StandInSpec, plan_motion, record
 URDF = """<robot name="u"><link name="a"/><link name="b"><inertial><mass value="1"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
 <collision><geometry><mesh filename="gone.stl"/></geometry></collision></link>
-<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/>
 </joint></robot>"""
 BARE = '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody></mujoco>'
-MAPPING = '[[file]]\ntime = "time"\n[file.columns]\npos = { signal = "q", joint = "servo" }\ncmd = { signal = "q_cmd", joint = "servo" }\n'
+MAPPING = """[[file]]
+time = "time"
+[file.columns]
+pos = { signal = "q", joint = "servo" }
+cmd = { signal = "q_cmd", joint = "servo" }
+"""
 ROWS = "time,pos,cmd\n" + "".join(f"{0.01 * i:.2f},{np.sin(i / 50):.5f},{np.sin(i / 50 + 0.1):.5f}\n" for i in range(600))
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.measure import admit
 from gapless.logs import Log, read
+from gapless.measure import admit
 from gapless.robots import load_robot
 from gapless.twin import Gains, Gaussian, Twin, as_given, load_recipe, recipe_of, save_belief
 from gapless.worlds import drive_commands, replay

@@ -56,7 +56,15 @@ class Writer:
         values = {}
         for name, (shape, of) in self.store.get_msgdef(kind).fields:
             base, length = (of, 0) if shape.name in ("BASE", "NAME") else of
-            part = base[0] if shape.name == "BASE" else base if shape.name == "NAME" else base[1][0] if base[0].name == "BASE" else base[1]
+            part = (
+                base[0]
+                if shape.name == "BASE"
+                else base
+                if shape.name == "NAME"
+                else base[1][0]
+                if base[0].name == "BASE"
+                else base[1]
+            )
             if shape.name == "BASE":
                 values[name] = given.get(name, "" if part == "string" else 0)
             elif shape.name == "NAME":
@@ -83,7 +91,9 @@ def states(writer: Writer, log: Log) -> None:
     dq = log.at("dq", log["q"].time) if "dq" in log else None
     for i, t in enumerate(log["q"].time.tolist()):
         message = {"header": stamp(t), "name": list(log.joints), "position": log["q"].values[i]}
-        writer.write("/joint_states", "sensor_msgs/msg/JointState", t + 1e-4, message | ({} if dq is None else {"velocity": dq[i]}))
+        writer.write(
+            "/joint_states", "sensor_msgs/msg/JointState", t + 1e-4, message | ({} if dq is None else {"velocity": dq[i]})
+        )
 
 
 def trajectories(writer: Writer, log: Log) -> None:
@@ -115,7 +125,9 @@ def unitree(writer: Writer, log: Log, kp: float = 20.0, kd: float = 0.5) -> None
     spare = [{}] * (20 - len(log.joints))
     for i, t in enumerate(log["q"].time.tolist()):
         motors = [{"q": q, "dq": 0.0} for q in log["q"].values[i]] + spare
-        writer.write("/lowstate", "unitree_go/msg/LowState", t, {"motor_state": motors, "imu_state": {"quaternion": [1, 0, 0, 0]}})
+        writer.write(
+            "/lowstate", "unitree_go/msg/LowState", t, {"motor_state": motors, "imu_state": {"quaternion": [1, 0, 0, 0]}}
+        )
     for i, t in enumerate(log["q_cmd"].time.tolist()):
         motors = [{"q": q, "kp": kp, "kd": kd} for q in log["q_cmd"].values[i]] + spare
         writer.write("/lowcmd", "unitree_go/msg/LowCmd", t, {"motor_cmd": motors})

@@ -109,7 +109,9 @@ def test_unitree_s_low_state_and_command(log, tmp_path):
     ours = read(tmp_path / "bag", mapping)
     close_to(ours, log, "q", 1e-6)
     close_to(ours, log, "q_cmd", 1e-6)
-    assert (ours["kp"].values == 20).all() and (ours["kd"].values == 0.5).all() and ours["quat"].values[0].tolist() == [1, 0, 0, 0]
+    assert (
+        (ours["kp"].values == 20).all() and (ours["kd"].values == 0.5).all() and ours["quat"].values[0].tolist() == [1, 0, 0, 0]
+    )
     assert read(tmp_path / "bag").joints[:2] == ("motor0", "motor1")
 
 

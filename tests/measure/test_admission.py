@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.measure import admit, admitted_part, usable
 from gapless.logs import Log, find, read
+from gapless.measure import admit, admitted_part, usable
 from gapless.twin import Friction, Twin, as_given
 from tests.data import DATA, needs_data
 

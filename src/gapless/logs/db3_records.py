@@ -33,25 +33,26 @@ def batches(path: Path) -> Iterator[Batch]:
         if file.read(16) != b"SQLite format 3\0":
             packed = " (unpack it first: `zstd -d`)" if path.suffix == ".zstd" else ""
             raise BadInput(f"{path}: byte 0: this is no SQLite file, as a .db3 bag is{packed}")
-    damaged = f"{path}: a damaged bag"
-    with disk.refusing(damaged, sqlite3.Error, UnicodeDecodeError, OverflowError):
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
-            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, 4096))  # no value of a file is larger than the file
-            base.execute("PRAGMA trusted_schema = OFF")
-            _check(path, base)
-            yield from _read(path, base)
+    with (
+        disk.refusing(f"{path}: a damaged bag", sqlite3.Error, UnicodeDecodeError, OverflowError),
+        closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as base,
+    ):
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, 4096))  # no value of a file is larger than the file
+        base.execute("PRAGMA trusted_schema = OFF")
+        _check(path, base)
+        yield from _read(path, base)
 
 
 def _check(path: Path, base: sqlite3.Connection) -> None:
     """Raise unless what is read are tables of plain columns: views and generated columns could compute anything."""
     kinds = dict(base.execute("SELECT name, type FROM sqlite_master WHERE sql NOT LIKE 'CREATE VIRTUAL%'").fetchmany(1000))
-    for table, columns in TABLES.items():
+    for table in TABLES:
         if kinds.get(table) != "table":
             raise BadInput(f"{path}: no table {table!r}, so this is no ROS 2 bag")
     for table in [*TABLES, *(["message_definitions"] if kinds.get("message_definitions") == "table" else [])]:
-        columns = base.execute(f"PRAGMA table_xinfo({table})").fetchmany(100)
-        plain = {name for _, name, _, _, _, _, hidden in columns if hidden == 0}
-        if len(plain) != len(columns):
+        written = base.execute(f"PRAGMA table_xinfo({table})").fetchmany(100)
+        plain = {name for _, name, _, _, _, _, hidden in written if hidden == 0}
+        if len(plain) != len(written):
             raise BadInput(f"{path}: table {table!r} has computed columns, which no bag has")
         for column in TABLES.get(table, DEFINITIONS):
             if column not in plain:

@@ -122,8 +122,8 @@ class File(Checked):
             matches = [n for n in names if n.startswith(before) and n.endswith(after) and len(n) > long and n not in stated]
             if not matches:
                 raise BadInput(f"no column is called {column.source!r}; there are {', '.join(names[:12])}")
-            for name in matches:
-                columns.append(replace(column, source=name, joints=(name[len(before) : len(name) - len(after)],)))
+            ends = len(before), len(after)
+            columns += [replace(column, source=n, joints=(n[ends[0] : len(n) - ends[1]],)) for n in matches]
         return replace(self, columns=tuple(columns))
 
     @property

@@ -34,7 +34,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "std_msgs/Float64MultiArray": {},
     "std_msgs/Float32MultiArray": {},
 }
-"""Messages that are read, in the order in which they are trusted for a signal, and what their fields are unless a mapping says it."""
+"""Messages that are read, those trusted most first, and what their fields are unless a mapping says it."""
 LATER = {CONTROLLER: ("q", "dq")}
 """What others are trusted for first: a controller repeats the state that it was given."""
 COMMANDS = {"q": "q_cmd", "dq": "dq_cmd", "tau": "tau_cmd"}
@@ -149,14 +149,18 @@ class Bag:
             for path, signal in topic.use.fields.items():
                 if not topic.main.widths.get(path):
                     continue
-                if topic.kind == "sensor_msgs/Imu" and signal == "quat" and topic.main.numbers("orientation_covariance")[0, 0] == -1:
+                if (
+                    topic.kind == "sensor_msgs/Imu"
+                    and signal == "quat"
+                    and topic.main.numbers("orientation_covariance")[0, 0] == -1
+                ):
                     continue
                 rank = list(FIELDS).index(topic.kind) + len(FIELDS) * (signal in LATER.get(topic.kind, ()))
                 before = best.get(signal)
                 if before and before[0] == rank and signal not in AXES:
                     raise BadInput(
-                        f"{self.path}: topics {before[1]} and {name} both hold {signal}: say in the [topics] of a mapping which "
-                        "one is used (`gapless init` drafts one)"
+                        f"{self.path}: topics {before[1]} and {name} both hold {signal}: say in the [topics] of a mapping "
+                        "which one is used (`gapless init` drafts one)"
                     )
                 if before:
                     loser = before[1] if rank < before[0] else name
@@ -208,7 +212,9 @@ class Bag:
             joints = tuple(f"motor{i}" for i in range(values.shape[1]))
             notes.append(f"{name}: its {values.shape[1]} motors have no names; numbered in their order")
         if len(joints) > values.shape[1]:
-            raise BadInput(f"{self.path}: topic {name}: {len(joints)} joints are named, but {path} has {values.shape[1]} numbers")
+            raise BadInput(
+                f"{self.path}: topic {name}: {len(joints)} joints are named, but {path} has {values.shape[1]} numbers"
+            )
         if len(joints) < values.shape[1]:
             notes.append(f"{name}: the last {values.shape[1] - len(joints)} of its {values.shape[1]} numbers are not used")
         return Signal(signal, time, values[:, : len(joints)], joints, host)

@@ -76,7 +76,9 @@ def head_of(path: Path, piece: bytes) -> Head:
 
 def _shaped(table: list[tuple[int, str]], remarks: list[str], sizes: list[int]) -> Head:
     texts = [text for _, text in table]
-    while len(texts) > 2 and len(cells(texts[0], delimiter_of(texts[1:3]))) == 1 < len(cells(texts[1], delimiter_of(texts[1:3]))):
+    while len(texts) > 2 and len(cells(texts[0], delimiter_of(texts[1:3]))) == 1 < len(
+        cells(texts[1], delimiter_of(texts[1:3]))
+    ):
         remarks.append(texts.pop(0))  # a remark without a mark
         table = table[1:]
     delimiter = delimiter_of(texts[:2])
@@ -91,9 +93,9 @@ def _shaped(table: list[tuple[int, str]], remarks: list[str], sizes: list[int]) 
         names, begin = [str(i) for i in range(len(first))], 0
     else:
         names, begin = first, 1
-        if len(more) > 1 and not any(map(is_number, more[0])) and any(more[0]) and any(map(is_number, more[1])):
-            if len(more[0]) == len(first):
-                units, begin = more[0], 2
+        words = len(more) > 1 and len(more[0]) == len(first) and any(more[0]) and not any(map(is_number, more[0]))
+        if words and any(map(is_number, more[1])):
+            units, begin = more[0], 2
     row = ([first, *more])[begin] if begin <= len(more) else []
     ends = len(row) == len(names) + 1 and not row[-1]
     place = table[begin][0] if begin < len(table) else table[-1][0] + 1

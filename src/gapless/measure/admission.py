@@ -145,7 +145,7 @@ def _guess(q: Array, low: float, high: float, hinge: bool) -> str:
 
 
 def _follows(twin: Twin, log: Log) -> list[str]:
-    """Whether each joint does what it is told, or at least something that has to do with it; sentences where it is stopped or its zero is off."""
+    """Whether each joint does what it is told, or something like it; sentences where it is stopped or its zero is off."""
     clock, name = log["q"].time, log.name
     findings = list(joint_findings(log, twin.ranges))
     wrong = {f.joint: f for f in findings if f.severity == ERROR and f.signal in ("q", "q_cmd")}

@@ -1,4 +1,4 @@
-"""What the model of a robot says about a log: whether it would be let in to a replay or a fit, and whether it is wired alike."""
+"""What the model of a robot says about a log: whether a replay or a fit would let it in, and whether it is wired alike."""
 
 from gapless.errors import BadInput, PhysicsError
 from gapless.logs import ERROR, INFO, WARNING, Finding, Log

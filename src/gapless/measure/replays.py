@@ -74,7 +74,8 @@ class Replays(Result):
         for unit in dict.fromkeys(self.units.values()):
             joints, (factor, name) = [j for j, of in self.units.items() if of == unit], shown(unit)
             error, command = (factor * np.array([by[j] for j in joints]) for by in (self.rmse["q"], self.command))
-            text = f"{error.mean():.3g} {name} off, mean over joints ({joints[int(error.argmax())]} most, by {error.max():.3g} {name})"
+            worst = joints[int(error.argmax())]
+            text = f"{error.mean():.3g} {name} off, mean over joints ({worst} most, by {error.max():.3g} {name})"
             if np.isfinite(command).any():
                 text += f"; the command is {np.nanmean(command):.3g} {name} off"
                 good &= bool(error.mean() <= np.nanmean(command))
@@ -92,7 +93,13 @@ class Replays(Result):
     def glance(self) -> Iterable[RenderableType]:
         broke = [f"{log}: physics broke in {n} window{'s' * (n > 1)}" for log, n in self.diverged.items()]
         told = Text(f"{self.robot_seconds:.0f} s of robot time in {self.seconds:.2f} s")
-        return [in_terminal(self._errors()), *notes("diverged", broke, "red"), *notes("noted", self.noted), *notes("assumed", self.warnings), told]
+        return [
+            in_terminal(self._errors()),
+            *notes("diverged", broke, "red"),
+            *notes("noted", self.noted),
+            *notes("assumed", self.warnings),
+            told,
+        ]
 
     def _errors(self) -> Section:
         columns = [self.command, self.rmse["q"], *self.horizons.values()]

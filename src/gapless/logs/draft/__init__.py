@@ -45,7 +45,9 @@ def draft(paths: Sequence[Path], model: Ranges | None = None) -> Draft:
     kind = next((name for name, f in FORMATS.items() if f.can_read(paths[0])), None)
     if kind is None:
         there = paths[0].exists()
-        raise BadInput(f"{paths[0]}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if there else "there is no such log"))
+        raise BadInput(
+            f"{paths[0]}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if there else "there is no such log")
+        )
     ranges = model or {}
     if len(paths) > 1 and kind != "csv":
         raise BadInput(f"{paths[1]}: only a log in CSV may be several files; draft the mapping of one log")
@@ -108,7 +110,9 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
             above.append(f"rename = {{ {inside} }}  # {how}")
         lost = [n for n in names if n not in pairs]
         if lost:
-            above.append(f"# not matched with a joint of the model: {', '.join(lost)} (free: {_few(set(joints) - {*pairs.values()})})")
+            above.append(
+                f"# not matched with a joint of the model: {', '.join(lost)} (free: {_few(set(joints) - {*pairs.values()})})"
+            )
         log = log.rename(changed)
     units: dict[str, tuple[str, str]] = {}
     stated = {note.split(":")[0].split(" (")[0] for note in log.provenance.notes if "converted from" in note}
@@ -121,15 +125,19 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
     if units:
         inside = ", ".join(f"{s} = {json.dumps(u)}" for s, (u, _) in units.items())
         above.append(f"units = {{ {inside} }}  # " + "; ".join(f"{s} is in {u}: {why}" for s, (u, why) in units.items()))
-    below = ["[convert]"] if (wrong := values.mirrored(log, log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else [])) else []
+    below = (
+        ["[convert]"]
+        if (wrong := values.mirrored(log, log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else []))
+        else []
+    )
     back = {new: old for old, new in changed.items()} if joints else {}
     for joint in wrong:
         key = json.dumps(f"q/{back.get(joint, joint)}")
-        below.append(f"{key} = {{ sign = -1 }}  # q goes against its command; if the command is wrong, write q_cmd instead of q")
+        below.append(
+            f"{key} = {{ sign = -1 }}  # q goes against its command; if the command is wrong, write q_cmd instead of q"
+        )
     return above, below
 
 
 def _few(names: set[str]) -> str:
     return ", ".join(sorted(names)[:12]) or "none"
-
-

@@ -1,7 +1,6 @@
 """Drafts of what is inside a file: the columns of tables and arrays, and the topics of bags."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from gapless.logs.draft.words import COMMAND, Reading, read_name, time_column, t
 from gapless.logs.formats import npz, rosbag
 from gapless.logs.log import AXES
 from gapless.logs.mapping import Mapping
-from gapless.logs.ros2_log import FIELDS, Bag
+from gapless.logs.ros2_log import Bag
 from gapless.logs.table_head import Head, is_number
 
 LIKELY = 0.7
@@ -25,12 +24,13 @@ LIKELY = 0.7
 
 def drafted_files(paths: Sequence[Path], kind: str) -> list[str]:
     """[[file]] for each file of a log."""
-    start = os.path.commonprefix([p.name for p in paths]) if len(paths) > 1 else ""
+    names = [p.name for p in paths]
+    start = next((i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), min(map(len, names)))
     whole = any(_is_command(p) for p in paths)
     lines: list[str] = []
     for path in paths:
         head, arrays = _arrays(path, kind)
-        suffix = [f"suffix = {json.dumps(path.name[len(start) :])}"] if len(paths) > 1 else []
+        suffix = [f"suffix = {json.dumps(path.name[start:])}"] if len(paths) > 1 else []
         lines += ["", "[[file]]", *suffix, *_file(path, head, arrays, len(paths) > 1 and whole and _is_command(path))]
     return lines
 
@@ -76,7 +76,8 @@ def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands
             readings[name] = reading
     if not readings:
         raise BadInput(
-            f"{path}: no column is known by its name ({', '.join(list(flat)[:12])}); write its mapping by hand, as docs/logs.md shows"
+            f"{path}: no column is known by its name ({', '.join(list(flat)[:12])}); "
+            "write its mapping by hand, as docs/logs.md shows"
         )
     lines.append("[file.columns]")
     return lines + _columns(readings, flat, row) + _left(readings, flat, clock)
@@ -108,7 +109,9 @@ def _columns(readings: dict[str, Reading], flat: dict[str, np.ndarray], row: dic
     patterns: dict[str, list[str]] = {}
     for name, r in readings.items():
         if (r.signal, r.joint) in taken or (r.signal in AXES and flat[name].shape[1] == 1 and not r.joint):
-            lines.append(f"# {name}: left out, as {taken.get((r.signal, r.joint), 'its axis is not told')} is {r.signal} already")
+            lines.append(
+                f"# {name}: left out, as {taken.get((r.signal, r.joint), 'its axis is not told')} is {r.signal} already"
+            )
             continue
         taken[r.signal, r.joint] = name
         patterns.setdefault(f"{r.signal} {r.pattern or name}", []).append(name)
@@ -118,7 +121,8 @@ def _columns(readings: dict[str, Reading], flat: dict[str, np.ndarray], row: dic
         tail = f", unit = {json.dumps(unit)}" if unit and unit != "rad" else ""
         pattern = key.partition(" ")[2]
         if len(names) > 1 and "{joint}" in pattern:
-            lines.append(f"{json.dumps(pattern)} = {{ signal = {json.dumps(first.signal)}{tail} }}  # {len(names)} columns by their names")
+            signal = json.dumps(first.signal)
+            lines.append(f"{json.dumps(pattern)} = {{ signal = {signal}{tail} }}  # {len(names)} columns by their names")
             continue
         for name in names:
             r = readings[name]
@@ -170,7 +174,7 @@ def _unnamed(bag: Bag, name: str, uses: dict[str, dict[str, str]]) -> str:
     group = bag.topics[name].main
     data = group.numbers("data")
     state = next((n for n, fields in uses.items() if "q" in fields.values()), None)
-    line = f"{json.dumps(name)} = {{ data = \"q_cmd\", joints = "
+    line = f'{json.dumps(name)} = {{ data = "q_cmd", joints = '
     if state is None or "position" not in bag.topics[state].use.fields:
         names = [f"joint{i}" for i in range(data.shape[1])]
         return f"{line}{json.dumps(names)} }}  # numbers without names: name the joints in their order"
@@ -183,6 +187,7 @@ def _unnamed(bag: Bag, name: str, uses: dict[str, dict[str, str]]) -> str:
         return f"# {json.dumps(name)}: {data.shape[1]} numbers without names, and {len(names)} joints are measured"
     places, least = match.by_motion(held, q, rate)
     if least < LIKELY:
-        few = json.dumps(names[: data.shape[1]])
-        return f"{line}{few} }}  # numbers without names; no motion follows them clearly, so the order is that of {state}: check it"
-    return f"{line}{json.dumps([names[i] for i in places])} }}  # by which joint moves as each number says (correlation {least:.2f} and more)"
+        places, why = list(range(data.shape[1])), f"no motion follows these numbers clearly: in the order of {state}, check it"
+    else:
+        why = f"by which joint moves as each number says (correlation {least:.2f} and more)"
+    return f"{line}{json.dumps([names[i] for i in places])} }}  # {why}"

@@ -41,7 +41,7 @@ def _numbered(names: Sequence[str], joints: Sequence[str], known: dict[str, str]
         words = _key(name)
         if len(words) > 1 and words[-1].isdigit():
             groups.setdefault(words[:-1], []).append(name)
-    out = {}
+    out: dict[str, str] = {}
     for words, members in groups.items():
         hits = [j for j in joints if set(words) <= set(_key(j)) and j not in known.values()]
         if len(hits) == len(members):
@@ -56,7 +56,7 @@ def _key(name: str) -> tuple[str, ...]:
 
 
 def by_order(names: Sequence[str], joints: Sequence[str], unitree: bool) -> dict[str, str]:
-    """Numbered names to joints in the order of the model (of Unitree's motors where it has such legs); none if names say more."""
+    """Numbered names to joints in the order of the model, or of Unitree's motors where it has such legs; else none."""
     if not all(any(word.isdigit() for word, _, _ in tokens(n)) and len(_key(n)) == 1 for n in names):
         return {}
     legs = [[j for j in joints if leg in _key(j)] for leg in UNITREE_LEGS]
@@ -71,7 +71,7 @@ def by_order(names: Sequence[str], joints: Sequence[str], unitree: bool) -> dict
 def explained(command: Array, motion: Array, rate: float) -> Array:
     """How well each command explains each motion: the best correlation with what was told some time before.
 
-    command: (samples, commands); motion: (samples, joints) at the same times; rate: samples a second. Shape: (commands, joints).
+    command: (samples, commands); motion: (samples, joints) at the same times; rate: [Hz]. Shape: (commands, joints).
     """
     stretch = max(1, len(command) // SAMPLES)
     best = np.zeros((command.shape[1], motion.shape[1]))

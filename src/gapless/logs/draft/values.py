@@ -31,7 +31,9 @@ def unit_of_angles(log: Log, signal: str, ranges: Ranges) -> tuple[str, str]:
     values = log[signal].values
     if not np.isfinite(values).any():
         return "rad", "there are no numbers to tell by"
-    reach = {j: np.nanmax(np.abs(log[signal].column(j))) for j in log[signal].columns if np.isfinite(log[signal].column(j)).any()}
+    reach = {
+        j: np.nanmax(np.abs(log[signal].column(j))) for j in log[signal].columns if np.isfinite(log[signal].column(j)).any()
+    }
     joint = max(reach, key=lambda j: reach[j])
     limits = {j: max(map(abs, ranges[j])) for j in reach if j in ranges and np.isfinite(ranges[j]).all()}
     beyond = [j for j, limit in limits.items() if reach[j] > 3 * limit and np.radians(reach[j]) <= 1.2 * limit]

@@ -161,7 +161,9 @@ def write(log: Log, path: Path) -> None:
         for topic, signals in _joint_topics(log).items():
             channel, fields = writer.register_channel(topic, "cdr", told), {TOPICS[s.name][1]: s.values for s in signals}
             stamps = _stamps(signals[0].time)
-            for i, (stamp, data) in enumerate(zip(stamps.tolist(), ros2.joint_states(stamps, signals[0].columns, fields), strict=True)):
+            for i, (stamp, data) in enumerate(
+                zip(stamps.tolist(), ros2.joint_states(stamps, signals[0].columns, fields), strict=True)
+            ):
                 writer.add_message(channel, stamp, data, stamp, i)
         writer.finish()
 

@@ -43,7 +43,9 @@ def joint_findings(log: Log, model: Ranges | None) -> Iterator[Finding]:
         text = "there are no commands (q_cmd, dq_cmd or tau_cmd), so this log cannot be replayed"
         yield Finding("no_command", WARNING, text)
     if "q" in log and not any(travel(column) > STILL for column in log["q"].values.T if np.isfinite(column).any()):
-        text = f"no joint moves by more than {STILL:g} rad, so the log says nothing about drives; `gapless excite` plans a motion"
+        text = (
+            f"no joint moves by more than {STILL:g} rad, so the log says nothing about drives; `gapless excite` plans a motion"
+        )
         yield Finding("still", WARNING, text, "q")
     if model is not None:
         yield from _names(log, list(model))
