@@ -17,7 +17,7 @@ URDF = """<robot name="u"><link name="a"/><link name="b"><inertial><mass value="
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
 <collision><geometry><mesh filename="gone.stl"/></geometry></collision></link>
 <joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
-<limit lower="-1" upper="1" effort="1" velocity="1"/>
+<limit lower="-2" upper="2" effort="1" velocity="1"/>
 </joint></robot>"""
 BARE = '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody></mujoco>'
 MAPPING = """[[file]]
@@ -96,7 +96,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty.npz": "", "text.npz": "hello", "text.mcap": "hello", "text.db3": "hello", "x.xyz": "1", "empty.csv": "",
         "bare.csv": ROWS, "header.csv": "time,pos,cmd\n", "word.csv": ROWS.replace("0.05,", "0.05,abc", 1),
         "ragged.csv": ROWS + "7.0,1\n", "columns.csv": ROWS.replace("cmd", "target", 1), "table.csv": ROWS,
-        "ok.toml": MAPPING, "broken.toml": "time = ", "single.toml": MAPPING.replace("[[file]]", "[file]"),
+        "ok.toml": MAPPING, "j.toml": MAPPING.replace("servo", "j"), "broken.toml": "time = ", "single.toml": MAPPING.replace("[[file]]", "[file]"),
         "key.toml": "joint_name = ['a']", "signal.toml": MAPPING.replace('"q_cmd"', '"q_des"'),
         "unit.toml": MAPPING.replace('"q",', '"q", unit = "degree",'), "sign.toml": MAPPING.replace('"q",', '"q", sign = 2,'),
         "joint.toml": MAPPING + '[convert]\n"q/sevo" = { sign = -1 }\n', "topic.toml": '[topics]\n"/x" = { position = "p" }\n',
@@ -143,11 +143,9 @@ REFUSED = {
     "an unknown robot": ("replay armm arm.npz", "unknown robot 'armm': did you mean 'arm'"),
     "a model that is not there": ("replay none.xml arm.npz", "none.xml"),
     "a model that is no XML": ("replay broken.xml arm.npz", "broken.xml"),
-    "a URDF without its mesh": ("replay mesh.urdf arm.npz", "gone.stl"),
     "a robot without drives": ("replay bare.xml arm.npz", "no drives"),
     "a log for a model": ("replay arm.npz arm", "arm"),
     "the log of another robot": ("replay arm bench.npz", "no q of shoulder_pan"),
-    "a log that lacks a joint": ("replay arm five_joints.npz", "no q of gripper"),
     "a joint misspelt": ("replay arm misspelt.npz", "no q of gripper, which arm drives; the log has"),
     "logs of two robots": ("gap arm pair", "are of different robots"),
     "degrees for radians": ("replay arm degrees.npz", "these look like degrees"),
@@ -192,6 +190,8 @@ REFUSED = {
     "a command misspelt": ("inspct arm.npz", "inspct"),
 }
 FOUND = {
+    "a URDF without its mesh": ("replay mesh.urdf table.csv --mapping j.toml --out u.html", "gone.stl"),
+    "a log that lacks a joint": ("replay arm five_joints.npz --out five.html", "gripper"),
     "degrees for radians": ("inspect degrees.npz --robot arm", "in degrees"),
     "milliseconds for seconds": ("inspect milliseconds.npz", "is the time in ms?"),
     "swapped joints": ("inspect swapped.npz --robot arm", "their channels are swapped"),

@@ -6,13 +6,14 @@ from typing import Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Logs
+from gapless.cli.options import ABOUT, About, Logs
 
 
 def init(
     logs: Logs,
     *,
     robot: Annotated[str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = None,
+    about: About = ABOUT,
     out: Annotated[Path | None, tyro.conf.arg(metavar="TOML", help_behavior_hint="")] = None,
 ) -> None:
     """Draft the mapping of a log: which column or topic is which signal of which joint, and in which unit.
@@ -28,7 +29,6 @@ def init(
     from gapless.errors import BadInput
     from gapless.files import atomic
     from gapless.logs import draft
-    from gapless.robots import load_robot
 
     if not logs:
         raise BadInput("name a log, such as `gapless init run.csv --robot arm.xml`")
@@ -38,7 +38,7 @@ def init(
     if target.exists():
         raise BadInput(f"{target} is there already: delete it, or name another file with --out")
     options.can_write(target)
-    model = load_robot(robot) if robot else None
+    model = about.stated().robot(robot) if robot else None
     ranges = {j: model.ranges[j] for j in model.joints or model.ranges} if model else None
     made = draft(logs, ranges)
     with atomic(target) as part:

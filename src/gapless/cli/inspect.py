@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import InAir, Json, Logs, Mapping
+from gapless.cli.options import ABOUT, About, InAir, Json, Logs, Mapping
 
 
 def inspect(
@@ -15,6 +15,7 @@ def inspect(
     *,
     robot: Annotated[str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = None,
     mapping: Mapping = None,
+    about: About = ABOUT,
     in_air: InAir = False,
     plot: Annotated[Path | None, tyro.conf.arg(metavar="HTML", help_behavior_hint="")] = None,
     delay: bool = True,
@@ -36,18 +37,16 @@ def inspect(
     from gapless.errors import BadInput
     from gapless.logs import inspect as inspect_log, load_mapping, read
     from gapless.measure import model_findings
-    from gapless.robots import load_robot
-    from gapless.twin import as_given
 
     if plot and plot.suffix.lower() != ".html":
         raise BadInput(f"{plot}: a plot is written as .html")
     options.can_write(plot)
-    model = load_robot(robot) if robot else None
-    stated = load_mapping(mapping) if mapping else None
+    known, names = about.stated(), load_mapping(mapping) if mapping else None
+    model = known.robot(robot) if robot else None
     paths, results = options.log_paths(logs), []
     for path in paths:
-        log = read(path, stated)
-        more = model_findings(as_given(model, log, in_air=in_air), log) if model else ()
+        log = read(path, names)
+        more = model_findings(known.twin(model, log, None, in_air), log) if model else ()
         result = inspect_log(log, model.ranges if model else None, delay, more)
         results.append(result)
         if not json:
