@@ -21,9 +21,9 @@ SMOOTH = 0.02  # s over which positions are smoothed before they are differentia
 STICKS = 0.02  # rad/s below which dry friction has no direction
 ZEROS = (-0.6, -0.3, -0.15, 0.15, 0.3, 0.6)  # rad that are tried
 DECISIVE = 2.0
-"""How much the logarithm of what stays unexplained, summed over joints, must fall: to a seventh. On 19 logs, real and simulated,
-it fell by at most 0.7 for pairs and 1.0 for zeros (1.8 for one that was off a little); with two joints of a leg swapped, by 5.7
-and more."""
+"""How much the logarithm of what stays unexplained, summed over joints, must fall: to a seventh. On 19 logs, real and
+simulated, it fell by at most 0.7 for pairs and 1.0 for zeros (1.8 for one that was off a little); with two joints of a leg
+swapped, by 5.7 and more."""
 IDEAL = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT | mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS)
 
 
