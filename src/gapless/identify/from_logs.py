@@ -55,10 +55,10 @@ def fit(
     """
     if particles < 0:
         raise BadInput(f"the number of particles must not be negative, not {particles}")
-    if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
-        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
+    if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
+        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:

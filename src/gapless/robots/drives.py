@@ -57,10 +57,10 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
     return [d for d in every_drive(model) if names is None or d.name in names]
 
 
-def _text(model: mujoco.MjModel, number: int) -> str:
-    """One of the texts of a model."""
-    start = int(model.text_adr[number])
-    return bytes(model.text_data[start : start + int(model.text_size[number])]).rstrip(b"\0").decode()
+def _text(model: mujoco.MjModel, text: int) -> str:
+    """A text in a model."""
+    start = int(model.text_adr[text])
+    return bytes(model.text_data[start : start + int(model.text_size[text]) - 1]).decode()
 
 
 def every_drive(model: mujoco.MjModel) -> list[Drive]:
