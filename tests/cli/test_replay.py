@@ -94,7 +94,7 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
         ("--window", "0", "--window must be a positive"),
         ("--window", "-1", "--window must be a positive"),
         ("--kp", "-5", "kp must be a positive number of N m/rad, not -5"),
-        ("--kp", "nan", "kp must be a positive"),
+        ("--kp", "nan", "kp of *: a finite number was expected"),
         ("--kd", "-1", "kd must be at least 0"),
         ("--out", "none/x.html", "none/x.html: there is no folder none"),
         ("--out", "taken", "taken: Is a directory"),

@@ -22,14 +22,19 @@ def put_drives(urdf: Urdf) -> list[str]:
     in the home pose.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
-    limits = {joint.get("name", ""): limit for joint in urdf.robot.findall("joint") if (limit := joint.find("limit")) is not None}
+    limits = {
+        joint.get("name", ""): limit for joint in urdf.robot.findall("joint") if (limit := joint.find("limit")) is not None
+    }
     coupled = {int(j) for j in model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]}
     free = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and j not in coupled]
     if not free:
         return []
     home = _home(model)
     inertia, takes = _inertia(model, home), _interfaces(urdf.robot)
-    efforts = {model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0 for j in free}
+    efforts = {
+        model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0
+        for j in free
+    }
     idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
         own = float(inertia[model.joint(name).dofadr[0]])
