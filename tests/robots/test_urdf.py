@@ -11,7 +11,10 @@ import pytest
 from gapless.errors import BadInput
 from gapless.robots import load_robot
 
-LINK = '<link name="{name}"><inertial><mass value="{mass}"/><inertia ixx="{i}" iyy="{i}" izz="{j}" ixy="0" ixz="0" iyz="0"/></inertial>{more}</link>'
+LINK = (
+    '<link name="{name}"><inertial><mass value="{mass}"/>'
+    '<inertia ixx="{i}" iyy="{i}" izz="{j}" ixy="0" ixz="0" iyz="0"/></inertial>{more}</link>'
+)
 JOINT = '<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><axis xyz="0 1 0"/>{more}</joint>'
 MESH = '<collision><geometry><mesh filename="{}"/></geometry></collision>'
 
@@ -127,8 +130,9 @@ def test_the_base_is_fixed_unless_it_is_let_go(tmp_path):
 def test_a_fixed_mjcf_can_be_let_go_too(tmp_path):
     path = tmp_path / "arm.xml"
     path.write_text(
-        '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="j"/><geom size="0.05"/></body></body>'
-        '</worldbody><actuator><position joint="j"/></actuator><keyframe><key name="home" qpos="0.5" ctrl="0.5"/></keyframe></mujoco>'
+        '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="j"/><geom size="0.05"/></body>'
+        '</body></worldbody><actuator><position joint="j"/></actuator>'
+        '<keyframe><key name="home" qpos="0.5" ctrl="0.5"/></keyframe></mujoco>'
     )
     robot = load_robot(path, floating=True)
     assert robot.floating and robot.home[-1] == 0.5 and robot.home[2] == pytest.approx(0.1)
@@ -193,7 +197,7 @@ def test_nearly_all_robots_of_example_robot_data_load():
         "allegro_right_hand",
         "solo12",
         "human",
-    )  # each was refused for another reason
+    )  # each for another reason
     files = [f for f in sorted(share.rglob("*.urdf")) if f.stem in names]
     if not files:
         pytest.skip("the package example-robot-data is not installed")

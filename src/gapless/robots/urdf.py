@@ -111,7 +111,8 @@ def _followers(robot: Element) -> Iterator[str]:
     for joint in lost:
         joint.remove(_child(joint, "mimic"))
     if lost:
-        yield f"joints mimic one that is not in the file or does not move, so they follow none: {few(j.get('name', '') for j in lost)}"
+        names = few(joint.get("name", "") for joint in lost)
+        yield f"joints mimic one that is not in the file or does not move, so they follow none: {names}"
 
 
 def _xacro(path: Path) -> str:
@@ -131,7 +132,8 @@ def _meshes(robot: Element, path: Path, packages: Sequence[Path], hulls: dict[st
 
     hulls: is filled with the corners of those that MuJoCo does not read, by file.
     """
-    missing, strange = [], []
+    missing: list[str] = []
+    strange: list[str] = []
     for link in robot.findall("link"):
         for visual in link.findall("visual"):
             link.remove(visual)

@@ -57,7 +57,7 @@ def put_drives(urdf: Urdf) -> list[str]:
 
 
 def _home(model: mujoco.MjModel) -> Array:
-    """Every joint at zero, or in the middle of limits that zero is outside of; those that follow another, where it puts them."""
+    """Every joint at zero, or in the middle of limits that zero is outside of; followers, where their leaders put them."""
     home = model.qpos0.copy()
     for j in (j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and model.jnt_limited[j]):
         low, high = model.jnt_range[j]
