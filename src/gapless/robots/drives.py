@@ -53,8 +53,14 @@ CHOSEN = "gapless_joints"
 def drives(model: mujoco.MjModel) -> list[Drive]:
     """The driven hinge and slide joints that are worked on, in the order of the actuators."""
     chosen = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXT, CHOSEN)
-    names = None if chosen < 0 else model.text(chosen).data.decode().split()
+    names = None if chosen < 0 else _text(model, chosen).split()
     return [d for d in every_drive(model) if names is None or d.name in names]
+
+
+def _text(model: mujoco.MjModel, text: int) -> str:
+    """A text in a model."""
+    start = int(model.text_adr[text])
+    return bytes(model.text_data[start : start + int(model.text_size[text]) - 1]).decode()
 
 
 def every_drive(model: mujoco.MjModel) -> list[Drive]:

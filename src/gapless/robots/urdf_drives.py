@@ -84,8 +84,8 @@ def _interfaces(robot: Element) -> dict[str, str]:
     out = {}
     for joint in robot.iterfind("transmission/joint"):
         for interface in joint.findall("hardwareInterface"):
-            kind = (interface.text or "").strip().lower()
-            out[joint.get("name", "")] = next((k for k in ("velocity", "effort") if k in kind), "position")
+            # Gazebo's effort interface carries the torques of a position loop that runs on the robot as a rule
+            out[joint.get("name", "")] = "velocity" if "velocity" in (interface.text or "").lower() else "position"
     for joint in robot.iterfind("ros2_control/joint"):
         kinds = [interface.get("name", "") for interface in joint.findall("command_interface")]
         if kinds:
