@@ -11,7 +11,10 @@ import pytest
 from gapless.errors import BadInput
 from gapless.robots import load_robot
 
-LINK = '<link name="{name}"><inertial><mass value="{mass}"/><inertia ixx="{i}" iyy="{i}" izz="{j}" ixy="0" ixz="0" iyz="0"/></inertial>{more}</link>'
+LINK = (
+    '<link name="{name}"><inertial><mass value="{mass}"/>'
+    '<inertia ixx="{i}" iyy="{i}" izz="{j}" ixy="0" ixz="0" iyz="0"/></inertial>{more}</link>'
+)
 JOINT = '<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><axis xyz="0 1 0"/>{more}</joint>'
 MESH = '<collision><geometry><mesh filename="{}"/></geometry></collision>'
 
@@ -47,9 +50,15 @@ def stl(path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["above", "ros", "ament", "stated", "renamed"])
 def test_a_package_is_found_as_ros_finds_it_above_the_file_or_where_the_user_says(tmp_path, monkeypatch, where):
-    mesh = 'package://my_robot/meshes/arm.stl'
+    mesh = "package://my_robot/meshes/arm.stl"
     path = urdf(tmp_path / "ws/my_robot/urdf", link("base"), link("arm", more=MESH.format(mesh)), joint("j", "base", "arm"))
-    places = {"above": "ws/my_robot", "ros": "ros/my_robot", "ament": "install/share/my_robot", "stated": "other/my_robot", "renamed": "ws"}
+    places = {
+        "above": "ws/my_robot",
+        "ros": "ros/my_robot",
+        "ament": "install/share/my_robot",
+        "stated": "other/my_robot",
+        "renamed": "ws",
+    }
     stl(tmp_path / places[where] / "meshes/arm.stl")
     monkeypatch.setenv("ROS_PACKAGE_PATH", f"{tmp_path}/nowhere:{tmp_path}/ros")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path}/install")
@@ -58,7 +67,9 @@ def test_a_package_is_found_as_ros_finds_it_above_the_file_or_where_the_user_say
 
 
 def test_a_missing_mesh_is_named_and_the_masses_stay(tmp_path):
-    robot = load_robot(urdf(tmp_path, link("base"), link("arm", 2.5, more=MESH.format("package://x/gone.stl")), joint("j", "base", "arm")))
+    robot = load_robot(
+        urdf(tmp_path, link("base"), link("arm", 2.5, more=MESH.format("package://x/gone.stl")), joint("j", "base", "arm"))
+    )
     assert "touch nothing: gone.stl" in said(robot) and "--package" in said(robot)
     assert robot.mass == pytest.approx(3.5)
 
@@ -99,7 +110,11 @@ def test_a_possible_inertia_is_left_alone(tmp_path):
 
 
 def test_moving_links_without_mass_get_a_speck(tmp_path):
-    robot = load_robot(urdf(tmp_path, link("base"), '<link name="frame"/>', link("arm"), joint("a", "base", "frame"), joint("b", "frame", "arm")))
+    robot = load_robot(
+        urdf(
+            tmp_path, link("base"), '<link name="frame"/>', link("arm"), joint("a", "base", "frame"), joint("b", "frame", "arm")
+        )
+    )
     assert robot.model.body("frame").mass == pytest.approx(1e-3) and "given 1 g: frame" in said(robot)
 
 
@@ -115,8 +130,9 @@ def test_the_base_is_fixed_unless_it_is_let_go(tmp_path):
 def test_a_fixed_mjcf_can_be_let_go_too(tmp_path):
     path = tmp_path / "arm.xml"
     path.write_text(
-        '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="j"/><geom size="0.05"/></body></body>'
-        '</worldbody><actuator><position joint="j"/></actuator><keyframe><key name="home" qpos="0.5" ctrl="0.5"/></keyframe></mujoco>'
+        '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="j"/><geom size="0.05"/></body>'
+        '</body></worldbody><actuator><position joint="j"/></actuator>'
+        '<keyframe><key name="home" qpos="0.5" ctrl="0.5"/></keyframe></mujoco>'
     )
     robot = load_robot(path, floating=True)
     assert robot.floating and robot.home[-1] == 0.5 and robot.home[2] == pytest.approx(0.1)
@@ -174,7 +190,14 @@ def test_xacro_is_asked_for_where_it_is_missing(tmp_path, monkeypatch):
 
 def test_nearly_all_robots_of_example_robot_data_load():
     share = Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}/site-packages/cmeel.prefix/share/example-robot-data"
-    names = ("go1", "ur5_robot", "talos_left_arm", "allegro_right_hand", "solo12", "human")  # each was refused for another reason
+    names = (
+        "go1",
+        "ur5_robot",
+        "talos_left_arm",
+        "allegro_right_hand",
+        "solo12",
+        "human",
+    )  # each for another reason
     files = [f for f in sorted(share.rglob("*.urdf")) if f.stem in names]
     if not files:
         pytest.skip("the package example-robot-data is not installed")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gapless.logs import Log
     from gapless.twin import Stated, Twin
 
-Stated = Annotated[
+Fixed = Annotated[
     tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
 ]
 
@@ -30,7 +30,7 @@ def fit(
     *,
     mapping: Mapping = None,
     about: About = ABOUT,
-    fix: Stated = (),
+    fix: Fixed = (),
     in_air: InAir = False,
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",

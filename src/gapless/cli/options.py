@@ -83,10 +83,10 @@ class About:
         for folder in self.package:
             if not folder.is_dir():
                 raise BadInput(f"--package {folder}: there is no such folder")
-        gains = [_gains(option, given) for option, given in (("kp", self.kp), ("kd", self.kd))]
+        kp, kd = _gains("kp", self.kp), _gains("kd", self.kd)
         folders = tuple(str(folder) for folder in self.package)
         values = dict(pairs("set", self.set))
-        return Stated(*gains, values, self.joints, self.control_dt, self.floating_base, folders)
+        return Stated(kp, kd, values, self.joints, self.control_dt, self.floating_base, folders)
 
 
 ABOUT = About()
@@ -97,13 +97,13 @@ def _gains(option: str, given: tuple[str, ...]) -> dict[str, float]:
     from gapless.errors import BadInput
 
     out = {}
-    for text in given:
-        joint, _, value = text.rpartition("=")
+    for each in given:
+        joint, _, value = each.rpartition("=")
         try:
             out[joint or "*"] = float(value)
         except ValueError:
             raise BadInput(
-                f'--{option} {text}: expected a number for all joints or JOINT=NUMBER, such as "*_knee=60"; '
+                f'--{option} {each}: expected a number for all joints or JOINT=NUMBER, such as "*_knee=60"; '
                 "options that take several words come after the model and the logs"
             ) from None
     return out

@@ -42,7 +42,11 @@ def robots(
     if name is None and out:
         raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
     stated = about.stated()
-    chosen = [stated.twin(stated.robot(name))] if name and stated.changes else [stated.robot(n) for n in ([name] if name else BUILT_IN)]
+    chosen = (
+        [stated.twin(stated.robot(name))]
+        if name and stated.changes
+        else [stated.robot(n) for n in ([name] if name else BUILT_IN)]
+    )
     first = chosen[0]
     if json:
         more = {"base": first.base, "feet": first.feet, "warnings": first.warnings, "joint_table": first.joint_table}

@@ -10,8 +10,8 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput, unknown
-from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period
 from gapless.report import few
+from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period
 from gapless.robots.drives import CHOSEN, base_joint, driven
 from gapless.robots.keyframes import put_keyframes, take_keyframes
 from gapless.robots.model import RobotModel, base_body, missing_ground

@@ -5,6 +5,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -68,8 +69,8 @@ def hull_of(file: Path) -> Array | None:
         import trimesh
         from scipy.spatial import ConvexHull
 
-        mesh = trimesh.load(file, force="mesh")
+        mesh: Any = trimesh.load(file, force="mesh")
         scale = trimesh.units.unit_conversion(mesh.units, "meters") if mesh.units else 1.0
-        points = np.asarray(mesh.vertices, float) * scale
+        points: Array = np.array(mesh.vertices, dtype=np.float64) * scale
         return points[ConvexHull(points).vertices]
     return None

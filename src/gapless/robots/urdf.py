@@ -94,7 +94,9 @@ def _unlimited(robot: Element) -> Iterator[str]:
     names = []
     for joint in robot.findall("joint"):
         limit = joint.find("limit")
-        if joint.get("type") in ("revolute", "prismatic") and (limit is None or number(limit, "lower") >= number(limit, "upper")):
+        if joint.get("type") in ("revolute", "prismatic") and (
+            limit is None or number(limit, "lower") >= number(limit, "upper")
+        ):
             names.append(joint.get("name", ""))
             if joint.get("type") == "revolute":
                 joint.set("type", "continuous")
@@ -109,7 +111,8 @@ def _followers(robot: Element) -> Iterator[str]:
     for joint in lost:
         joint.remove(_child(joint, "mimic"))
     if lost:
-        yield f"joints mimic one that is not in the file or does not move, so they follow none: {few(j.get('name', '') for j in lost)}"
+        names = few(joint.get("name", "") for joint in lost)
+        yield f"joints mimic one that is not in the file or does not move, so they follow none: {names}"
 
 
 def _xacro(path: Path) -> str:
@@ -129,7 +132,8 @@ def _meshes(robot: Element, path: Path, packages: Sequence[Path], hulls: dict[st
 
     hulls: is filled with the corners of those that MuJoCo does not read, by file.
     """
-    missing, strange = [], []
+    missing: list[str] = []
+    strange: list[str] = []
     for link in robot.findall("link"):
         for visual in link.findall("visual"):
             link.remove(visual)
@@ -225,7 +229,9 @@ def _repair(link: Element) -> bool:
     The second moments of a body's mass, of which its inertia is made, cannot be negative (Wensing et al. 2018, IEEE RA-L 3(1)).
     """
     stated = link.find("inertial/inertia")
-    xx, yy, zz, xy, xz, yz = (0.0 if stated is None else number(stated, f"i{axes}") for axes in ("xx", "yy", "zz", "xy", "xz", "yz"))
+    xx, yy, zz, xy, xz, yz = (
+        0.0 if stated is None else number(stated, f"i{axes}") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")
+    )
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     moments, axes = np.linalg.eigh(np.trace(inertia) / 2 * np.eye(3) - inertia)
     mass = _mass(link)

@@ -22,14 +22,19 @@ def put_drives(urdf: Urdf) -> list[str]:
     in the home pose.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
-    limits = {joint.get("name", ""): limit for joint in urdf.robot.findall("joint") if (limit := joint.find("limit")) is not None}
+    limits = {
+        joint.get("name", ""): limit for joint in urdf.robot.findall("joint") if (limit := joint.find("limit")) is not None
+    }
     coupled = {int(j) for j in model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]}
     free = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and j not in coupled]
     if not free:
         return []
     home = _home(model)
     inertia, takes = _inertia(model, home), _interfaces(urdf.robot)
-    efforts = {model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0 for j in free}
+    efforts = {
+        model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0
+        for j in free
+    }
     idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
         own = float(inertia[model.joint(name).dofadr[0]])
@@ -52,7 +57,7 @@ def put_drives(urdf: Urdf) -> list[str]:
 
 
 def _home(model: mujoco.MjModel) -> Array:
-    """Every joint at zero, or in the middle of limits that zero is outside of; those that follow another, where it puts them."""
+    """Every joint at zero, or in the middle of limits that zero is outside of; followers, where their leaders put them."""
     home = model.qpos0.copy()
     for j in (j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and model.jnt_limited[j]):
         low, high = model.jnt_range[j]
@@ -79,8 +84,8 @@ def _interfaces(robot: Element) -> dict[str, str]:
     out = {}
     for joint in robot.iterfind("transmission/joint"):
         for interface in joint.findall("hardwareInterface"):
-            kind = (interface.text or "").strip().lower()
-            out[joint.get("name", "")] = next((k for k in ("velocity", "effort") if k in kind), "position")
+            # Gazebo's effort interface carries the torques of a position loop that runs on the robot as a rule
+            out[joint.get("name", "")] = "velocity" if "velocity" in (interface.text or "").lower() else "position"
     for joint in robot.iterfind("ros2_control/joint"):
         kinds = [interface.get("name", "") for interface in joint.findall("command_interface")]
         if kinds:

@@ -154,7 +154,8 @@ class Twin(RobotModel):
                 with contextlib.suppress(BadInput):
                     twin = dataclasses.replace(self, spec=spec).plus(mechanism)
                     added = (quantities.cause(p.name) for p in twin.space.parameters if p.name not in self._column)
-                    out[next(cause for cause in added if cause)] = twin
+                    if (cause := next((cause for cause in added if cause), None)) is not None:
+                        out[cause] = twin
         return out
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from gapless.arrays import Array, Ints
 from gapless.errors import BadInput
 from gapless.logs import Log, Signal
-from gapless.robots import ONE_AXIS, geom_points, imu_of
+from gapless.robots import geom_points, imu_of
 from gapless.twin import Twin
 from gapless.worlds.sense import Mounting
 
@@ -19,6 +19,7 @@ SPAN, ORDER = 0.06, 2
 TRUST = 0.25
 """Samples by which a logged velocity may lag behind the positions and still be used."""
 CLOSINGS, CLOSED = 20, 1e-6  # Newton steps that close a linkage, and the gap that counts as none [m or rad]
+YIELDS = 1e-4  # of the stiffest spring: how stiff a hinge without one counts where a linkage is closed
 DEEPEST = 0.02  # m: by which the softest floor gives way
 LOCKED = 1e6  # kg m2: rotor inertia of a joint that does not move
 
@@ -103,25 +104,33 @@ def undriven_state(log: Log, twin: Twin, speed: Signal, times: Array) -> tuple[I
     """
     model = copy.copy(twin.model)
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
-    single = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS]
-    names = {j: model.joint(j).name for j in single}
-    logged = [j for j in single if names[j] in log["q"].columns and names[j] in speed.columns]
-    undriven = [j for j in single if names[j] not in twin.joints]
+    tied = [j for j in range(model.njnt) if model.jnt_type[j] != mujoco.mjtJoint.mjJNT_FREE]
+    names = {j: model.joint(j).name for j in tied}
+    logged = [j for j in tied if names[j] in log["q"].columns and names[j] in speed.columns]
+    undriven = [j for j in tied if names[j] not in twin.joints]
     if not undriven or not (model.neq or set(logged) & set(undriven)):
         return None
     q, dq = (joint_columns(s, tuple(names[j] for j in logged), np.tile(times[:, None], len(logged))) for s in (log["q"], speed))
-    loose = model.jnt_dofadr[[j for j in undriven if j not in logged]]
+    balls = model.jnt_type == mujoco.mjtJoint.mjJNT_BALL
+    places = np.concatenate([model.jnt_qposadr[j] + np.arange(4 if balls[j] else 1) for j in undriven])
+    dofs = np.concatenate([model.jnt_dofadr[j] + np.arange(3 if balls[j] else 1) for j in undriven])
+    loose = dofs[~np.isin(model.dof_jntid[dofs], logged)]
     data, pose, rate = mujoco.MjData(model), twin.home.copy(), np.zeros(model.nv)
-    still, moving = np.zeros((len(times), len(undriven))), np.zeros((len(times), len(undriven)))
+    still, moving = np.zeros((len(times), len(places))), np.zeros((len(times), len(dofs)))
     for row in range(len(times)):
         pose[model.jnt_qposadr[logged]], rate[model.jnt_dofadr[logged]] = np.nan_to_num(q[row]), np.nan_to_num(dq[row])
         _close_loops(model, data, pose, rate, loose)
-        still[row], moving[row] = pose[model.jnt_qposadr[undriven]], rate[model.jnt_dofadr[undriven]]
-    return model.jnt_qposadr[undriven], model.jnt_dofadr[undriven], still, moving
+        still[row], moving[row] = pose[places], rate[dofs]
+    return places, dofs, still, moving
 
 
 def _close_loops(model: mujoco.MjModel, data: mujoco.MjData, pose: Array, rate: Array, loose: Ints) -> None:
-    """Move the joints of some degrees of freedom until equalities hold, and give them speeds that keep it so; in place."""
+    """Move the joints of some degrees of freedom until equalities hold, and give them speeds that keep it so; in place.
+
+    Joints on springs yield least: a linkage of stiff springs and free hinges moves by its hinges.
+    """
+    stiffness = model.jnt_stiffness[model.dof_jntid[loose]]
+    yields = 1 / np.sqrt(YIELDS + stiffness / max(stiffness.max(initial=0.0), 1e-9))
     for _ in range(CLOSINGS):
         data.qpos[:] = pose
         mujoco.mj_fwdPosition(model, data)
@@ -131,10 +140,10 @@ def _close_loops(model: mujoco.MjModel, data: mujoco.MjData, pose: Array, rate: 
         if abs(data.efc_pos[:equal]).max() < CLOSED:
             break
         change = np.zeros(model.nv)
-        change[loose] = -np.linalg.lstsq(jacobian[:, loose], data.efc_pos[:equal], rcond=1e-6)[0]
+        change[loose] = -yields * np.linalg.lstsq(jacobian[:, loose] * yields, data.efc_pos[:equal], rcond=1e-6)[0]
         mujoco.mj_integratePos(model, pose, change / max(1.0, abs(change).max() / 0.3), 1.0)
     rate[loose] = 0.0
-    rate[loose] = -np.linalg.lstsq(jacobian[:, loose], jacobian @ rate, rcond=1e-6)[0]
+    rate[loose] = -yields * np.linalg.lstsq(jacobian[:, loose] * yields, jacobian @ rate, rcond=1e-6)[0]
 
 
 def base_state(log: Log, twin: Twin, times: Array, qpos: Array, qvel: Array, path: Mapping[str, Array]) -> None:

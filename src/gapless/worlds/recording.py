@@ -40,6 +40,7 @@ def record(
     log = Log.from_arrays(robot.joints, time, seen, provenance=Provenance(source=source, format="recorded"))
     told = np.array([*sent, *sent[-1:]])
     commands_sent = {
-        f"{s}_cmd": Signal(f"{s}_cmd", time, told[:, mine], tuple(np.array(robot.joints)[mine].tolist())) for s, mine in takes.items()
+        f"{s}_cmd": Signal(f"{s}_cmd", time, told[:, mine], tuple(np.array(robot.joints)[mine].tolist()))
+        for s, mine in takes.items()
     }
     return replace(log, signals={**log.signals, **commands_sent})

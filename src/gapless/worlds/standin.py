@@ -244,7 +244,9 @@ def must_have_drives(twin: Twin) -> None:
         return
     ignored = [note for note in twin.warnings if "it is ignored" in note]
     why = f" ({ignored[0]})" if ignored else ""
-    raise BadInput(f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints")
+    raise BadInput(
+        f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints"
+    )
 
 
 def draw(robot: str, difficulty: str, seed: int, in_air: bool = False) -> Spec:
@@ -306,7 +308,14 @@ def _change(twin: Twin, quantity: str, rng: np.random.Generator) -> tuple[str, s
 def dump(spec: Spec) -> str:
     """A stand-in as TOML."""
     always = ("robot", "seed", "in_air", "tolerance")
-    keys = [*always, *(key for key in ("motion_capture", "control_dt", "timestep", "floating_base", "joints", "packages") if getattr(spec, key))]
+    keys = [
+        *always,
+        *(
+            key
+            for key in ("motion_capture", "control_dt", "timestep", "floating_base", "joints", "packages")
+            if getattr(spec, key)
+        ),
+    ]
     lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]
