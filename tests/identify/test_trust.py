@@ -29,9 +29,12 @@ def test_a_lopsided_robot_is_suspected_by_gains_of_one_side_and_not_by_friction_
     assert not unlike(TWIN, believed({"gains.kp/FR_hip": 0.2}))
 
 
-@pytest.mark.parametrize(("torque", "said"), [(None, False), (1.05, False), (0.77, True), (1.3, True)])
-def test_torques_that_the_twin_does_not_need_are_suspected(torque, said):
-    assert bool(_weight(torque)) == said
+@pytest.mark.parametrize(
+    ("times", "sd", "said"), [(1.05, 0.01, False), (0.77, 0.05, True), (1.3, 0.05, True), (1.3, 0.2, False)]
+)
+def test_torques_of_robots_of_another_weight_are_suspected_where_they_are_sure(times, sd, said):
+    assert bool(_weight((np.log(times), sd))) == said
+    assert not _weight(None)
 
 
 def test_halves_that_put_numbers_elsewhere_are_suspected_where_many_do():

@@ -144,13 +144,14 @@ def unlike(twin: Twin, belief: Gaussian) -> list[Unlike]:
     return out
 
 
-def _weight(times: float | None) -> list[str]:
-    """Torques that were measured and that robots of another weight need."""
-    if times is None or abs(np.log(times)) < HEAVY:
+def _weight(heavier: tuple[float, float] | None) -> list[str]:
+    """Torques that were measured and that robots of another weight need, by more than chance; see `uncertainty.heavier`."""
+    if heavier is None or abs(heavier[0]) < max(HEAVY, 1.645 * heavier[1]):
         return []
     return [
-        f"the torque that was measured is that of links {times:.2f} times as heavy as the model's: gains, friction and inertia "
-        "are off by that factor if the masses are, and right if the torque sensor's scale is wrong; weigh the robot"
+        f"the torque that was measured is that of links {np.exp(heavier[0]):.2f} times as heavy as the model's: "
+        "gains, friction and inertia are off by that factor if the masses are, and right if the torque sensor's scale is "
+        "wrong; weigh the robot"
     ]
 
 

@@ -147,15 +147,20 @@ def _together(every: Sensitivity, members: Sequence[Sequence[int]]) -> Array:
     return np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
 
 
-def heavier(space: Space, every: Sensitivity) -> float | None:
-    """How many times as heavy as in the twin all links are, as measured torques say; None where they were not measured."""
+def heavier(space: Space, every: Sensitivity) -> tuple[float, float] | None:
+    """Logarithm of how many times as heavy as in the twin all links are, as measured torques say, and its standard deviation.
+
+    None where they were not measured.
+    """
     posed, n = _posed(space, every), len(space)
-    masses = [n + k for k, i in enumerate(posed.rest) if every.space.parameters[i].quantity == WEIGHT]
+    masses = [k for k, i in enumerate(posed.rest) if every.space.parameters[i].quantity == WEIGHT]
     if every.torque is None or not masses:
         return None
-    step = -np.linalg.solve(posed.information + np.diag(np.r_[np.ones(n) / MISMATCH**2, np.zeros(len(posed.rest))]), posed.pull)
-    sizes = [every.space.parameters[posed.rest[k - n]].scale for k in masses]
-    return float(np.exp(np.mean(step[masses] * sizes)))
+    mean = np.zeros(n + len(posed.rest))
+    mean[[n + k for k in masses]] = [every.space.parameters[posed.rest[k]].scale / len(masses) for k in masses]
+    prior = np.diag(np.r_[np.ones(n) / MISMATCH**2, np.zeros(len(posed.rest))])
+    way = np.linalg.solve(posed.information + prior, mean)
+    return float(-way @ posed.pull), float(np.sqrt(way @ mean))
 
 
 def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[int]]) -> Array:
