@@ -66,8 +66,9 @@ def test_a_time_step_that_makes_most_of_what_is_left_is_suspected_unless_little_
 def test_closed_chains_are_named(tmp_path):
     path = tmp_path / "chain.xml"
     path.write_text(
-        '<mujoco><worldbody><body name="a"><joint name="a"/><geom size="0.1"/></body><body name="b" pos="1 0 0"><joint name="b"/>'
-        '<geom size="0.1"/></body></worldbody><equality><connect body1="a" body2="b" anchor="0.5 0 0"/></equality>'
+        '<mujoco><worldbody><body name="a"><joint name="a"/><geom size="0.1"/></body><body name="b" pos="1 0 0">'
+        '<joint name="b"/><geom size="0.1"/></body></worldbody>'
+        '<equality><connect body1="a" body2="b" anchor="0.5 0 0"/></equality>'
         '<actuator><position joint="a" kp="9"/></actuator></mujoco>'
     )
     (words,) = _chains(Twin.load(str(path)))
