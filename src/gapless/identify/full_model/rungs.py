@@ -108,9 +108,7 @@ def together(
     table = surroundings.suspected(state.twin, traced, left_out, len(full.split))
     rungs: list[Rung] = []
     steps = _plan(state, before, top, left_out, full, evolve, table is not None)
-    affordable = (
-        _steps(state, full.seconds) < CHEAP_STEPS
-    )  # a structure that the model lacks is tried where that takes little time
+    affordable = _steps(state, full.seconds) < CHEAP_STEPS  # only then a structure that the model lacks is tried
     steps += [step for step in _mechanisms(state.twin, traced, full.split) if step.mechanism is None or affordable]
     for step in steps:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
@@ -119,7 +117,9 @@ def together(
         after = by_block(shown, "heldout", len(full.split))
         gain, error = gain_of(list(before.T), list(after.T))
         # what the full model finds holds there, and alone nearly; a number that the model states needs reasons to be given up
-        least = {COUPLED.key: -EQUAL, STATED.key: -max(error, EQUAL)}.get(step.key, max(error, least_gain(step.adds)))
+        least = {COUPLED.key: -EQUAL if affordable else 0.0, STATED.key: -max(error, EQUAL)}.get(
+            step.key, max(error, least_gain(step.adds))
+        )
         rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, gain > least))
         full.tick(f"{step.name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
         if rungs[-1].added:
@@ -206,10 +206,10 @@ def _coupled(state: State, full: Full, space: Space, zeros: bool, step: Step) ->
 
 def _coupled_runs(state: State, full: Full, space: Space, step: Step) -> State:
     """Fit a space to free runs of the full model; either half a step from there, by the slopes that its own part of it has."""
-    grown = replace(state, space=space)
-    cheap = _steps(grown, full.seconds) < CHEAP_STEPS
-    seconds = full.seconds if cheap else max(LEAST_SECONDS, full.seconds * MOST_STEPS / _steps(grown, full.seconds))
-    data = full.windows(state.twin, np.ones_like(full.split.first)) if cheap else full.runs(state.twin, seconds)
+    steps = _steps(replace(state, space=space), full.seconds)
+    cheap = steps < CHEAP_STEPS
+    seconds = max(LEAST_SECONDS, min(MOST_WINDOWS * BLOCK, full.seconds) * MOST_STEPS / steps)
+    data = full.windows(state.twin, np.ones_like(full.split.first)) if steps < MOST_STEPS else full.runs(state.twin, seconds)
     objective = coupled.Objective(data, space, state.values, coupled.typical(data, state.values))
 
     def fitted() -> dict[str, Any]:
