@@ -109,7 +109,7 @@ def figures(stages: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
     if stages.get("fit", {}).get("end") in ("works", "failed") and stages["fit"]["printed"].strip():
         result = json.loads(stages["fit"]["printed"].splitlines()[-1])
-        kept["fit"] |= {"verdict": result.get("verdict"), "errors": result.get("errors")}
+        kept["fit"] |= {"verdict": result["verdict"], "heldout": {k: result["heldout"][k] for k in ("given", "fit")}}
     return kept
 
 
@@ -135,8 +135,8 @@ def main() -> None:
         for name, stage in result[robot.stem].items():
             if stage["end"] != "works":
                 print(f"    {name}: {stage['said']}", flush=True)
-        if "errors" in result[robot.stem].get("fit", {}):
-            print(f"    fit: {result[robot.stem]['fit']['verdict']} {result[robot.stem]['fit']['errors']}", flush=True)
+        if "heldout" in result[robot.stem].get("fit", {}):
+            print(f"    fit: {result[robot.stem]['fit']['verdict']}", flush=True)
     if options.json:
         print(json.dumps(result))
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gapless.identify.trust import _disagree, _weight, unlike
+from gapless.identify.score import Scores
+from gapless.identify.trust import _baselines, _chains, _coarse, _disagree, _weight, unlike
 from gapless.twin import Gaussian, Twin
 
 TWIN = Twin.load("quadruped", in_air=True)
@@ -45,3 +46,34 @@ def test_halves_that_put_numbers_elsewhere_are_suspected_where_many_do():
     halves[0, :4] = 0.3
     (words,) = _disagree(belief, halves)
     assert SPACE.names[0] in words
+
+
+def scores(fit: float) -> Scores:
+    """Held-out errors of a fit beside those of a model that is 0.05 rad off [rad]."""
+    return Scores(command=0.1, delay=0.08, given=0.05, fit=fit)
+
+
+def test_physics_that_break_are_said_and_no_figure():
+    (words,) = _baselines(scores(np.inf), [])
+    assert "physics of the fitted model break" in words and "deg" not in words
+
+
+def test_a_time_step_that_makes_most_of_what_is_left_is_suspected_unless_little_is_left():
+    coarse = np.full(12, 0.02)
+    (words,) = _coarse(TWIN, scores(0.02), coarse)
+    assert "1.1 deg" in words and "lower it" in words
+    assert not _coarse(TWIN, scores(0.04), coarse)
+    assert not _coarse(TWIN, scores(0.001), np.full(12, 0.0009))
+
+
+def test_closed_chains_are_named(tmp_path):
+    path = tmp_path / "chain.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="a"><joint name="a"/><geom size="0.1"/></body><body name="b" pos="1 0 0">'
+        '<joint name="b"/><geom size="0.1"/></body></worldbody>'
+        '<equality><connect body1="a" body2="b" anchor="0.5 0 0"/></equality>'
+        '<actuator><position joint="a" kp="9"/></actuator></mujoco>'
+    )
+    (words,) = _chains(Twin.load(str(path)))
+    assert "a, b" in words
+    assert not _chains(TWIN)

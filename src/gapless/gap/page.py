@@ -185,8 +185,10 @@ def _joints(gap: Gap) -> Section:
                 f"{1000 * gap.delays[name]:.0f} ms" if name in gap.delays else "–",
             ]
         )
-    head = ("joint", "error", "of the motion", "noise floor", "error / noise", "best pure delay")
+    head = ("joint", "error", "of the motion", "noise floor", "error / noise", "follows after")
     text = [f"Of the model as given, {AHEAD[gap.horizon]}.", f"The noise floor is {_noise(gap)}."]
+    if gap.delays:
+        text.append("A joint follows its command by its delay and by the lag of its drive, which the model has already.")
     return Section("By joint", text, Table(head, rows))
 
 

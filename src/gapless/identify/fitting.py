@@ -129,6 +129,11 @@ def _fixed_base(
     state, top = _joints_alone(twin, trajectories, fitted, pose, known, full)
     full.tick("checking in the full model")
     traced, more = full.predicted(state), list[Rung]()
+    shown = scores(traced, "heldout")
+    if not shown.fit < shown.given:  # what joints alone found does not hold together: the full model begins as given
+        nominal = state.twin.space.values(known)
+        state = replace(state, values=nominal, halves=np.stack([nominal, nominal]))
+        traced = full.predicted(state)
     try:
         if not top.stopped:
             state, traced, more = together(state, traced, top, _left_out(twin, traced, len(full.split)), full, evolve)

@@ -81,6 +81,8 @@ def glance(fit: Fit) -> Iterable[RenderableType]:
 def verdict(fit: Fit) -> Verdict:
     """The fit in a few sentences: before and after beside the baselines, whether to trust it, and what is not known."""
     held = fit.heldout
+    if fit.against and not known(held.fit):
+        return Verdict(f"Do not use it: {fit.against[0].rstrip('. ')}.", good=False)
     if not (known(held.given) and known(held.fit)):
         text = "No part of the logs was held out, so nothing is known about how well the fit predicts."
         return Verdict(text, good=False)

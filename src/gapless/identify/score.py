@@ -9,13 +9,27 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.identify.per_joint.inverse_dynamics import Trajectory
 from gapless.logs import Log
-from gapless.measure import FREE_WINDOW, Split, Stretch, Trace, Windows, best_delays, holds, mean_by, runs, traces, windows
+from gapless.measure import (
+    BROKEN,
+    FREE_WINDOW,
+    Split,
+    Stretch,
+    Trace,
+    Windows,
+    best_delays,
+    holds,
+    mean_by,
+    runs,
+    traces,
+    windows,
+)
 from gapless.twin import Twin
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Root mean square position error over all samples, mean over joints [rad]; NaN where there is no such prediction."""
+    """Root mean square position error over all samples, mean over joints [rad]; NaN where there is no such prediction, and
+    infinite where physics broke."""
 
     command: float
     """The commanded position as prediction."""
@@ -87,8 +101,9 @@ def scores(traced: Sequence[Trace], fit: str) -> Scores:
     """Over all logs; `fit` is `twin` or `heldout`."""
 
     def pooled(prediction: str) -> float:
-        square = np.concatenate([t.error(prediction) for t in traced]) ** 2
-        return float(np.sqrt(square.mean(axis=0)).mean())
+        error = np.concatenate([t.error(prediction) for t in traced])
+        broke = np.isclose(error, BROKEN, rtol=0, atol=1e-9).all(axis=1).any()
+        return np.inf if broke else float(np.sqrt((error**2).mean(axis=0)).mean())
 
     return Scores(pooled("command"), pooled("delayed"), pooled("given"), pooled(fit))
 

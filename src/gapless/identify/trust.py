@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import mujoco
 import numpy as np
 
 from gapless.arrays import Array
@@ -20,7 +21,11 @@ MISSING = 2.0  # times the noise of the encoder: a model that leaves more lacks 
 POOR = 0.3  # of how much the joints move: a model that leaves this much of it is not adequate
 UNLIKE = 0.5  # scaled units that the drives of joints may differ by which the model makes alike: half a real mismatch
 HEAVY = 0.1  # share of the torque that masses and torque sensors may be off by
+CLOSED = 0.1  # of the error of the model as given: what a fit that leaves less has closed
+STEP = 0.7  # of the held-out error that half the time step changes: half of its square
+TOUCHES = 0.5  # share of the joints: one that slips is its own fault, most of them are not
 DISAGREE = 0.25  # share of the numbers that either half of the logs may put outside of their intervals
+LOOPS = (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD))
 STRANGE = 2.0  # times as far from simulated robots as they are from each other: something is wrong that no number stands for
 
 
@@ -76,6 +81,13 @@ def doubts(
     out = Doubts(_chatter(logs, traced[0].joints) + _baselines(heldout, traced))
     out.suspicions = [*(each.sentence for each in apart), *_weight(heavier(belief.space, every)), *_disagree(belief, halves)]
     out.suspicions += _structure(logs, traced, every.coarse)
+    out.suspicions += _coarse(twin, heldout, every.coarse)
+    if len(left_out) > TOUCHES * len(traced[0].joints):
+        out.suspicions.append(
+            f"{len(left_out)} of {len(traced[0].joints)} joints have stretches that no joint model fits: does the robot touch "
+            "itself or its surroundings there? Record a motion that keeps clear (gapless excite)"
+        )
+    out.notes += _chains(twin)
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
         places = ", ".join(f"{logs[i].name} at {since:.0f} s" for i, since in where)
@@ -99,8 +111,25 @@ def doubts(
     return out
 
 
+def _chains(twin: Twin) -> list[str]:
+    """Joints that more than their drives move: closed chains and couplings, which only the full model has."""
+    m = twin.model
+    body = [
+        e for e in range(m.neq) if m.eq_active0[e] and m.eq_type[e] in LOOPS and m.eq_objtype[e] == mujoco.mjtObj.mjOBJ_BODY
+    ]
+    links = dict.fromkeys(m.body(int(b)).name for e in body for b in (m.eq_obj1id[e], m.eq_obj2id[e]) if b > 0)
+    if not links:
+        return []
+    return [
+        f"closed chains through {few(list(links))}: joints alone are fitted as if they were open, so numbers of joints in them "
+        "rest on the full model"
+    ]
+
+
 def _baselines(heldout: Scores, traced: Sequence[Trace]) -> list[str]:
     """Predictions that are no better than those of no model."""
+    if np.isinf(heldout.fit):
+        return ["the physics of the fitted model break on what was held out: lower the model's time step, or check its inertia"]
     baselines = {"the model as given": heldout.given, "the command": heldout.command, "a pure delay": heldout.delay}
     out = [
         f"held out, the fit ({np.degrees(heldout.fit):.3g} deg) is no better than {name} ({np.degrees(e):.3g} deg)"
@@ -177,6 +206,17 @@ def _structure(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> l
     j = int(ratios.argmax())
     return [
         f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
+    ]
+
+
+def _coarse(twin: Twin, heldout: Scores, coarse: Array) -> list[str]:
+    """Predictions that a smaller time step would change by as much as they are off, where they are still far off."""
+    change = float(np.mean(coarse[: len(twin.joints)]))
+    if not max(STEP * heldout.fit, CLOSED * heldout.given) < change:
+        return []
+    return [
+        f"half the time step of the model ({twin.model.opt.timestep:g} s) changes predictions by {np.degrees(change):.2g} deg, "
+        "most of what is left: lower it and fit again"
     ]
 
 

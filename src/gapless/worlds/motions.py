@@ -12,6 +12,7 @@ from gapless.delay import rows_in_force
 from gapless.errors import BadInput, unknown
 from gapless.files import text
 from gapless.twin import Twin
+from gapless.worlds.clearance import cleared
 from gapless.worlds.stance import stance_of
 
 MAX_FILE = 256 * 2**20  # bytes
@@ -21,7 +22,7 @@ STEADY = (
 
 
 def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Array:
-    """Commands at the control rate, by joint: home plus a motion that stays within the joints' limits.
+    """Commands at the control rate, by joint: home plus a motion that stays within the joints' limits and clear of the robot.
 
     A robot on its feet moves less and is held up against its weight, so that soft drives do not let it sag. What shifts load
     between its feet, tilts it or moves its centre of mass sideways is made smaller; jumps of that kind vanish.
@@ -48,9 +49,11 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
     swing = reach * wave
     if stance is not None:
         centre = centre + stance.lift * np.minimum(1.0, t / 0.1)[:, None]  # from home, but before it sags
-        swing = stance.steady(swing, twin.control_dt)
+        swing = stance.steady(swing, twin.control_dt) * ease
+    else:
+        swing = cleared(twin, centre, swing * ease)
     ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]  # others: by their reach
-    return np.clip(centre + swing * ease, *np.reshape(ends, (-1, 2)).T)
+    return np.clip(centre + swing, *np.reshape(ends, (-1, 2)).T)
 
 
 def periods(seconds: float, control_dt: float) -> int:

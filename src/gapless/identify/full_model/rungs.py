@@ -16,8 +16,10 @@ from gapless.measure import BLOCK, Split, Trace, Windows, holds, runs, windows
 from gapless.twin import Mechanism, Motion, Parameter, Space, Twin, quantities
 
 CHEAP_STEPS = 1e5  # of twelve joints for one set of slopes: then the full model has the last word in any case
-MOST_STEPS = 4e5  # the same where joints alone do not carry over; beyond that they must do
+MOST_STEPS = 4e5  # the same where joints alone do not carry over: of the logs as much is used as that allows
+LEAST_SECONDS = 10.0  # of the logs that are used however long that takes [s]
 MOST_WINDOWS = 60  # of the full model's fits
+NEARBY = 4  # iterations of a fit that begins close to where it ends
 EQUAL = 0.02  # share of the held-out squared error that does not matter
 CARRIES_OVER = 1.15  # the full model may be this much worse than joints alone before it is fitted itself
 
@@ -47,16 +49,21 @@ class Full:
     scorer: Scorer
     tick: Tick
     remember: Remember
-    _made: dict[tuple[int, tuple[str, ...]], Windows] = field(default_factory=dict)
+    _made: dict[tuple[int, int], Windows] = field(default_factory=dict)
 
     def windows(self, twin: Twin, blocks: Bools, most: int = MOST_WINDOWS) -> Windows:
         """The windows of the logs that lie in some blocks; short logs run free, so that noise at a start counts once."""
         if not holds(twin) or self.seconds > MOST_WINDOWS * BLOCK:
             return windows(twin, self.logs, self.split, blocks, most=most, signals=self.signals)
-        key = (id(twin), self.signals)
+        return self.runs(twin, self.seconds).only(blocks)
+
+    def runs(self, twin: Twin, seconds: float) -> Windows:
+        """Free runs of the logs, or of pieces that last so long together [s]."""
+        stretches = self.split.spread(self.split.logs, seconds)
+        key = (id(twin), len(stretches))
         if key not in self._made:
-            self._made[key] = runs(twin, self.logs, self.split, self.split.logs, self.signals)
-        return self._made[key].only(blocks)
+            self._made[key] = runs(twin, self.logs, self.split, stretches, self.signals)
+        return self._made[key]
 
     @property
     def seconds(self) -> float:
@@ -101,7 +108,7 @@ def together(
     table = surroundings.suspected(state.twin, traced, left_out, len(full.split))
     rungs: list[Rung] = []
     steps = _plan(state, before, top, left_out, full, evolve, table is not None)
-    affordable = _affordable(state, full, CHEAP_STEPS)  # a structure that the model lacks is tried where that takes little time
+    affordable = _steps(state, full.seconds) < CHEAP_STEPS  # only then a structure that the model lacks is tried
     steps += [step for step in _mechanisms(state.twin, traced, full.split) if step.mechanism is None or affordable]
     for step in steps:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
@@ -110,7 +117,9 @@ def together(
         after = by_block(shown, "heldout", len(full.split))
         gain, error = gain_of(list(before.T), list(after.T))
         # what the full model finds holds there, and alone nearly; a number that the model states needs reasons to be given up
-        least = {COUPLED.key: -EQUAL, STATED.key: -max(error, EQUAL)}.get(step.key, max(error, least_gain(step.adds)))
+        least = {COUPLED.key: -EQUAL if affordable else 0.0, STATED.key: -max(error, EQUAL)}.get(
+            step.key, max(error, least_gain(step.adds))
+        )
         rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, gain > least))
         full.tick(f"{step.name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
         if rungs[-1].added:
@@ -130,7 +139,7 @@ def _plan(
     alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
     if not twin.all_servos:
         plan = [ZEROS]
-    elif full.signals != ("q",) or _affordable(state, full, MOST_STEPS if in_full > CARRIES_OVER * alone else CHEAP_STEPS):
+    elif full.signals != ("q",) or in_full > CARRIES_OVER * alone or _steps(state, full.seconds) < CHEAP_STEPS:
         plan = [COUPLED]
         if {"gains.kd", "friction.viscous"} <= {p.quantity for p in state.space.parameters}:
             plan.append(STATED)
@@ -151,11 +160,12 @@ def _mechanisms(twin: Twin, traced: Sequence[Trace], split: Split) -> list[Step]
     return out
 
 
-def _affordable(state: State, full: Full, most: float) -> bool:
-    """Whether slopes in the full model take no more than so many steps; kinematic trees share simulations."""
+def _steps(state: State, seconds: float) -> float:
+    """How many steps of twelve joints slopes in the full model take; kinematic trees share simulations."""
     trees = len({int(state.twin.model.dof_treeid[d.dof]) for d in state.twin.drives})
-    steps = min(MOST_WINDOWS * BLOCK, full.seconds) / state.twin.model.opt.timestep
-    return len(state.space) / trees * steps * state.twin.model.nv / 12 < most
+    return (
+        len(state.space) / trees * min(MOST_WINDOWS * BLOCK, seconds) / state.twin.model.opt.timestep * state.twin.model.nv / 12
+    )
 
 
 def _extended(state: State, step: Step, full: Full) -> State:
@@ -171,6 +181,8 @@ def _extended(state: State, step: Step, full: Full) -> State:
 
 def _coupled(state: State, full: Full, space: Space, zeros: bool, step: Step) -> State:
     """Fit a space in the full model, to everything and to either half."""
+    if holds(state.twin) and not zeros and step is not EVOLVED:
+        return _coupled_runs(state, full, space, step)
     start, ends = state.values, []
     for label, blocks in full.parts(np.ones_like(full.split.first)):
         whole = label == "all"
@@ -181,16 +193,32 @@ def _coupled(state: State, full: Full, space: Space, zeros: bool, step: Step) ->
             if step is EVOLVED:
                 return {"x": coupled.evolve(objective).tolist()}
             # windows that begin from noisy states tell no more than a rough fit
-            most, tolerance = (20 if whole else 6, 1e-3) if holds(state.twin) else (8 if whole else 6, 1e-2)
-            return {"x": coupled.solve(objective, most, tolerance).tolist()}
+            return {"x": coupled.solve(objective, 8 if whole else 6).tolist()}
 
         x = np.array(full.remember(f"{step.key}, {label}", fitted)["x"])
         if whole:
-            x = objective.finish(x)
+            x, _ = objective.finish(x)
             own_zeros = objective.own_zeros(x) if zeros else {}
             start = objective.values(x[None])[0]
         ends.append(objective.values(x[None])[0])
     return State(state.twin, ends[0], np.stack(ends[1:]), space, own_zeros, [])
+
+
+def _coupled_runs(state: State, full: Full, space: Space, step: Step) -> State:
+    """Fit a space to free runs of the full model; either half a step from there, by the slopes that its own part of it has."""
+    steps = _steps(replace(state, space=space), full.seconds)
+    cheap = steps < CHEAP_STEPS
+    seconds = max(LEAST_SECONDS, min(MOST_WINDOWS * BLOCK, full.seconds) * MOST_STEPS / steps)
+    data = full.windows(state.twin, np.ones_like(full.split.first)) if steps < MOST_STEPS else full.runs(state.twin, seconds)
+    objective = coupled.Objective(data, space, state.values, coupled.typical(data, state.values))
+
+    def fitted() -> dict[str, Any]:
+        x = coupled.solve(objective, *((20, 1e-3) if cheap else (NEARBY if step is STATED else 8, 1e-2)))
+        x, halves = objective.halves(*objective.finish(x, coupled.LAST_STEPS if cheap else 1))
+        return {"x": [x.tolist(), *halves.tolist()]}
+
+    ends = objective.values(np.array(full.remember(step.key, fitted)["x"]))
+    return State(state.twin, ends[0], ends[1:], space, {}, [])
 
 
 def _damping_as_stated(state: State) -> State:

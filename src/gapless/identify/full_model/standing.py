@@ -75,7 +75,7 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> tuple[State, li
         x = _remembered(
             full, f"standing, begun, part {i}", objective, (POLISH if i == 0 else ITERATIONS) if chosen else 0, 1e-3
         )
-        x = objective.finish(x)
+        x, _ = objective.finish(x)
         base = objective.values(x[None])[0] if i == 0 else base
         found.append(objective.values(x[None])[0])
     vectors = np.stack(found)

@@ -136,22 +136,33 @@ class Objective:
             affects += [window_of == w] * 4
         return colouring(np.array(affects))
 
-    def finish(self, x: Array) -> Array:
-        """Last steps, with slopes over as wide a stretch as they are worth taking on."""
+    def finish(self, x: Array, steps: int = LAST_STEPS) -> tuple[Array, Array]:
+        """Last steps, with slopes over as wide a stretch as they are worth taking on; where they end, and the last slopes."""
         residual = self(x[None])[0]
         wide = widths(slopes(self, x, *self.bounds, self.coloured, residual, WIDE), residual)
-        for _ in range(LAST_STEPS):
+        for _ in range(steps):
             every, before = slopes(self, x, *self.bounds, self.coloured, difference=wide), float(residual @ residual)
             wide = widths(every, residual)
-            prior = before / max(len(residual), 1) * np.diag(1 / self.prior**2) + 1e-12 * np.eye(len(x))
-            step = -np.linalg.solve(every.T @ every + prior, every.T @ residual)
-            tried = np.clip(x + np.array([0.0, 0.3, 0.6, 1.0])[:, None] * step, *self.bounds)
-            residuals = self(tried)
-            best = int((residuals**2).sum(axis=1).argmin())
-            x, residual = tried[best], residuals[best]
+            x, residual = self._step(x, residual, every, slice(None))
             if before - float(residual @ residual) < before / len(residual):  # less than the noise of one sample
                 break
-        return x
+        return x, every
+
+    def halves(self, x: Array, every: Array) -> tuple[Array, Array]:
+        """What was fitted to everything, and steps from there to what fits either half of the blocks; see `finish`."""
+        first = np.repeat(self.data.split.first[self.data.block], len(self.size))
+        residual = self(x[None])[0]
+        return x, np.stack([self._step(x, residual, every, rows)[0] for rows in (first, ~first)])
+
+    def _step(self, x: Array, residual: Array, every: Array, rows: NDArray[np.bool_] | slice) -> tuple[Array, Array]:
+        """A step by slopes to what fits some residuals, as long as is best for these; and the residuals there."""
+        r, j = residual[rows], every[rows]
+        prior = float(r @ r) / max(len(r), 1) * np.diag(1 / self.prior**2) + 1e-12 * np.eye(len(x))
+        step = -np.linalg.solve(j.T @ j + prior, j.T @ r)
+        tried = np.clip(x + np.array([0.0, 0.3, 0.6, 1.0])[:, None] * step, *self.bounds)
+        residuals = self(tried)
+        best = int((residuals[:, rows] ** 2).sum(axis=1).argmin())
+        return tried[best], residuals[best]
 
 
 def solve(objective: Objective, iterations: int = 8, tolerance: float = 1e-2) -> Array:

@@ -21,6 +21,7 @@ from gapless.twin import Twin
 from gapless.worlds import VELOCITY_SPAN as SPAN, DriveCommands, drive_commands
 
 NUDGE = 1e-4  # rad
+CLOSING = 2  # steps of Newton's method to close chains from where they were a sample before
 ORDER = 3  # of the zero-phase filter: an acceleration needs a cubic
 
 
@@ -108,35 +109,74 @@ def _trajectory(twin: Twin, log: Log, number: int, split: Split, blocks: Bools) 
         dq=dq[rows],
         # a hair after the sample, so that a command with the same time stamp counts as sent
         sent=drive_commands(twin, log).at(grid[rows] + 1e-6 / rate),
-        **_felt(twin, q[rows], dq[rows], ddq[rows]),
+        **_felt(twin, q[rows], dq[rows], ddq[rows], rate),
         valid=distance[rows] < 2 / rate,
     )
 
 
-def _felt(twin: Twin, q: Array, dq: Array, ddq: Array) -> dict[str, Array]:
+def _felt(twin: Twin, q: Array, dq: Array, ddq: Array, rate: float) -> dict[str, Array]:
     """Inertia, load, gravity and gravity's slope of every joint; see `Trajectory`. Shape of each: (samples, joints)."""
-    model = copy.copy(twin.model)
-    for field in (model.dof_damping, model.dof_frictionloss, model.jnt_stiffness):
-        field[:] = 0
-    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    data = mujoco.MjData(model)
+    model, home = copy.copy(twin.model), twin.home
     dofs, places = [d.dof for d in twin.drives], [d.qpos for d in twin.drives]
+    model.dof_damping[dofs] = model.jnt_stiffness[[d.joint for d in twin.drives]] = 0  # friction is the joint's own
+    poses, follows = _closed(model, np.tile(home, (len(q), 1)), q, dofs, places)
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    speed = np.einsum("kij,kj->ki", follows, dq)
+    acceleration = np.einsum("kij,kj->ki", follows, ddq)
+    if len(q) > 1:  # and what bends the ways of joints that others take along
+        change = np.gradient(follows, 1 / rate, axis=0)
+        acceleration += np.einsum("kij,kj->ki", change, dq)
+    data = mujoco.MjData(model)
     inertia, load, gravity, slope = (np.empty(q.shape) for _ in range(4))
     full = np.zeros((model.nv, model.nv))
-    for k in range(len(q)):
-        data.qpos[places], data.qvel[dofs], data.qacc[dofs] = q[k], dq[k], ddq[k]
+    for k, way in enumerate(follows):
+        data.qpos[:], data.qvel[:], data.qacc[:] = poses[k], speed[k], acceleration[k]
         mujoco.mj_inverse(model, data)
         mujoco.mj_fullM(model, data, full)
-        whole = full[dofs, dofs]
+        whole = np.einsum("ij,ij->j", way, full @ way)
         inertia[k] = whole - model.dof_armature[dofs]
-        load[k] = data.qfrc_inverse[dofs] - whole * ddq[k]
-        data.qvel[dofs] = data.qacc[dofs] = 0.0
+        load[k] = way.T @ data.qfrc_inverse - whole * ddq[k]
+        data.qvel[:] = data.qacc[:] = 0.0
         mujoco.mj_inverse(model, data)
-        gravity[k] = data.qfrc_inverse[dofs]
-        for j, (dof, place) in enumerate(zip(dofs, places, strict=True)):
-            data.qpos[place] += NUDGE
+        gravity[k] = way.T @ data.qfrc_inverse
+        for j, column in enumerate(way.T):
+            mujoco.mj_integratePos(model, data.qpos, column, NUDGE)
             mujoco.mj_inverse(model, data)
-            data.qpos[place] = q[k, j]
-            slope[k, j] = (data.qfrc_inverse[dof] - gravity[k, j]) / NUDGE
+            data.qpos[:] = poses[k]
+            slope[k, j] = (column @ data.qfrc_inverse - gravity[k, j]) / NUDGE
     gravity[:, [j for j, d in enumerate(twin.drives) if model.jnt_type[d.joint] != mujoco.mjtJoint.mjJNT_HINGE]] = 0.0
     return {"inertia": inertia, "load": load, "gravity": gravity, "slope": slope}
+
+
+def _closed(model: mujoco.MjModel, poses: Array, q: Array, dofs: Sequence[int], places: Sequence[int]) -> tuple[Array, Array]:
+    """Whole poses with driven joints at q, and how fast every degree of freedom moves with each driven joint.
+
+    In an open chain nothing else moves. Joints in closed chains, and those coupled to others, go where the equality constraints
+    put them, with springs bent as little as possible. Shapes: (samples, nq) and (samples, nv, joints).
+    """
+    poses[:, places] = q
+    way = np.zeros((model.nv, len(dofs)))
+    way[dofs, np.arange(len(dofs))] = 1.0
+    rest = np.setdiff1d(np.arange(model.nv), dofs)
+    if not model.eq_active0.any() or not len(rest):
+        return poses, np.broadcast_to(way, (len(q), *way.shape))
+    model = copy.copy(model)
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    data, ways = mujoco.MjData(model), np.tile(way, (len(q), 1, 1))
+    soft = 1 / (1.0 + model.jnt_stiffness[model.dof_jntid[rest]])  # 1 N m/rad: next to it, what has no spring is free
+    for k in range(len(q)):
+        if k:
+            moved = np.setdiff1d(np.arange(model.nq), places)
+            poses[k, moved] = poses[k - 1, moved]
+        for _ in range(CLOSING if k else 10 * CLOSING):
+            data.qpos[:] = poses[k]
+            mujoco.mj_fwdPosition(model, data)
+            jacobian = data.efc_J.reshape(-1, model.nv)
+            pull = soft[:, None] * jacobian[:, rest].T
+            back = pull @ np.linalg.pinv(jacobian[:, rest] @ pull, rcond=1e-8)
+            step = np.zeros(model.nv)
+            step[rest] = -back @ data.efc_pos
+            mujoco.mj_integratePos(model, poses[k], step, 1.0)
+        ways[k, rest] = -back @ jacobian[:, dofs]
+    return poses, ways

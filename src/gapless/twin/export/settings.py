@@ -39,6 +39,9 @@ class Number:
     log: bool = False
     """Whether it is wrong by factors, and to be drawn so."""
     remark: str = ""
+    slack: float = 0.0
+    """By how much twin.xml, which has what fits best, may differ from fit.json, which has what is most probable: by the
+    interval's width, and at will where the logs do not tell."""
 
     @classmethod
     def known(cls, value: float, remark: str = "") -> Number:
@@ -49,8 +52,14 @@ class Number:
     def drawn(self) -> bool:
         return self.low < self.high
 
+    def at(self, value: float) -> Number:
+        """The same number with a value that predicts best, as twin.xml has it."""
+        low, high = (min(self.low, value), max(self.high, value)) if self.drawn else (value, value)
+        return replace(self, value=value, low=low, high=high)
+
     def times(self, factor: float) -> Number:
-        return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
+        ends = {name: factor * getattr(self, name) for name in ("value", "low", "high", "slack")}
+        return replace(self, **ends)
 
 
 @dataclass(frozen=True)
@@ -110,10 +119,12 @@ def gather(model: mujoco.MjModel, belief: Belief, summary: Mapping[str, Any]) ->
         numbers = {}
         for quantity, value in _modelled(model, d).items():
             name, scale = f"{names[quantity]}/{d.name}", strength if quantity in ("kp", "kd", "limit") else 1.0
-            numbers[quantity] = fitted[name].times(scale) if name in fitted else Number.known(value)
-            if not math.isclose(numbers[quantity].value, value, rel_tol=1e-3, abs_tol=1e-6):
-                stated = f"{name} is {numbers[quantity].value:g} in fit.json and {value:g} in twin.xml"
-                raise BadInput(f"{stated}: they are not of the same fit")
+            number = fitted[name].times(scale) if name in fitted else Number.known(value)
+            if not math.isclose(number.value, value, rel_tol=1e-3, abs_tol=max(1e-6, number.slack)):
+                raise BadInput(
+                    f"{name} is {number.value:g} in fit.json and {value:g} in twin.xml: they are not of the same fit"
+                )
+            numbers[quantity] = number.at(value)
         numbers["dry"], resting = _dry(model, d, fitted, draws, _pose(model, d, summary))
         numbers["static"] = Number.known(numbers["dry"].value + resting)
         joints[d.name] = numbers
@@ -151,10 +162,10 @@ def _intervals(belief: Belief, summary: Mapping[str, Any]) -> dict[str, Number]:
             ) from None
         if not (math.isfinite(value + low + high) and low <= high):
             raise BadInput(f"fit.json has no proper interval for {p.name}")
-        number = Number(value, min(low, value), max(high, value), p.log and low > 0)
+        number = Number(value, min(low, value), max(high, value), p.log and low > 0, slack=high - low)
         if not entry.get("identified", True) or entry.get("at_bound"):
             why = "at a bound" if entry.get("at_bound") else "not determined by the logs"
-            number = Number.known(value, f"{why}; 90 % interval {low:.4g} to {high:.4g}")
+            number = replace(Number.known(value, f"{why}; 90 % interval {low:.4g} to {high:.4g}"), slack=math.inf)
         out |= dict.fromkeys(p.members or (p.name,), number)
     return out
 

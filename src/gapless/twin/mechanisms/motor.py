@@ -21,7 +21,7 @@ LINE = "+ torque-speed line"
 SUPPLIED = "the supply voltage or the temperature of the motors changed"
 STRENGTH = Quantity(
     "motor.strength",
-    remedy="scale the drive's torque by {value}: check the torque constant and the supply voltage",
+    remedy="scale the drive's torque by {value}: check the gain kp that is set in it, then its torque constant and voltage",
     rungs=(DRIVE,),
     shows="a known extra mass or logged torque shows it",
     changes=SUPPLIED,
