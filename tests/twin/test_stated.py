@@ -86,7 +86,8 @@ GRIPPER = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbo
 </body></worldbody>
 <tendon><fixed name="split"><joint joint="left" coef="0.5"/><joint joint="right" coef="0.5"/></fixed></tendon>
 <equality>{equality}</equality>
-<actuator><general name="grip" tendon="split" ctrlrange="0 255" gainprm="0.02" biastype="affine" biasprm="0 -100 -10"/></actuator>
+<actuator><general name="grip" tendon="split" ctrlrange="0 255" gainprm="0.02" biastype="affine" biasprm="0 -100 -10"/>
+</actuator>
 </mujoco>"""
 
 
