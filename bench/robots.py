@@ -36,6 +36,7 @@ noise_q = 0.0005
 noise_dq = 0.02
 quantum_q = 0.0004
 """
+LEFT_OUT = ("it is ignored", "touch nothing", "have no drive")  # what sentences say of parts that are not used
 GOES_ON = ("works", "in part")
 URDFS = 20  # of the package, every third or so by name
 GAINS = {"agility_cassie": ("80", "2"), "unitree_h1": ("200", "5")}  # of robots whose models take torque: kp, kd
@@ -71,8 +72,9 @@ def run(*words: str) -> dict[str, Any]:
     lines = [line for line in said.strip().splitlines() if line.strip()]
     traceback = "Traceback" in said or code not in (0, 1, 2, 3)
     end = "traceback" if traceback else "refused" if code == 2 else "failed" if code == 1 else "works"
-    left_out = [word for word in ("it is ignored", "touch nothing", "have no drive") if word in printed]
-    end = "in part" if end == "works" and left_out else end
+    left_out = [line.strip(' ",') for line in printed.splitlines() if any(words in line for words in LEFT_OUT)]
+    if end == "works" and left_out:
+        end, lines = "in part", [left_out[0][:300]]
     return {"end": end, "said": lines[-1] if lines else "", "printed": printed, "seconds": seconds}
 
 
