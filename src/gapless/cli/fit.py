@@ -58,7 +58,6 @@ def fit(
     The folder gets twin.xml (plain MJCF), belief.json, fit.json (walking.json with --policy) and report.html.
 
     Each half of the logs is predicted by a fit to the other half: that error judges the model.
-
     Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
     Args:
