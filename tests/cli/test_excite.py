@@ -62,7 +62,7 @@ def test_bad_input_is_one_sentence_and_exit_2(belief, capsys):
     ):
         capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
-            main(argv)
+            main(argv if "--out" in argv else [*argv, "--out", "motion.csv"])
         assert caught.value.code == 2
         error = capsys.readouterr().err.strip()
         assert sentence in error
