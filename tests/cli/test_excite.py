@@ -38,7 +38,7 @@ def test_a_motion_is_designed_and_a_stand_in_plays_it(belief, capsys, tmp_path):
 
 
 def test_without_json_it_prints_tables(belief, capsys):
-    main(["excite", "bench", "--belief", belief, "--seconds", "3", "--effort", "0.01"])
+    main(["excite", "bench", "--belief", belief, "--seconds", "3", "--effort", "0.01", "--out", "motion.csv"])
     printed = capsys.readouterr()
     for word in ("designed", "chirp", "multisine", "uncertainty left", "friction.viscous/servo"):
         assert word in printed.out
@@ -62,7 +62,7 @@ def test_bad_input_is_one_sentence_and_exit_2(belief, capsys):
     ):
         capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
-            main(argv)
+            main(argv if "--out" in argv else [*argv, "--out", "motion.csv"])
         assert caught.value.code == 2
         error = capsys.readouterr().err.strip()
         assert sentence in error

@@ -48,9 +48,14 @@ def wrote(name: str, log: Log, **signals: np.ndarray) -> str:
     return name
 
 
+def somewhere(argv) -> list[str]:
+    """The arguments with a folder for the results, unless they name one or need none."""
+    return [*argv] if {"--out", "--compare"} & {*argv} or not argv else [*argv, "--out", "fit", "--overwrite"]
+
+
 def fitted(capsys, *argv: str) -> dict:
     capsys.readouterr()
-    main(["fit", *argv, "--json"])
+    main(["fit", *somewhere(argv), "--json"])
     return json.loads(capsys.readouterr().out)
 
 
@@ -58,7 +63,7 @@ def refused(capsys, *argv: str, code: int = 2) -> str:
     """The one sentence on stderr, with an exit code."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as caught:
-        main(["fit", *argv])
+        main(["fit", *somewhere(argv)])
     assert caught.value.code == code
     said = capsys.readouterr()
     assert said.out == ""
@@ -102,7 +107,7 @@ def test_what_was_fitted_is_what_a_policy_is_trained_and_judged_in_and_a_log_is_
 
 
 def test_a_person_reads_before_after_baselines_trust_and_what_is_not_known(bench, capsys):
-    main(["fit", "bench", wrote("log.npz", bench.slice(0, 6))])
+    main(["fit", "bench", wrote("log.npz", bench.slice(0, 6)), "--out", "fit"])
     printed = capsys.readouterr()
     said = re.sub(r"\s+", " ", printed.out)
     assert "report.html are in fit" in printed.err

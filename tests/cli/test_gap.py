@@ -128,3 +128,28 @@ def test_a_real_arm_differs_from_itself(capsys):
     said = json.loads(capsys.readouterr().out)
     assert "does not grow" in said["verdict"]
     assert len(said["itself"]["pairs"]) >= 10
+
+
+def test_measure_only_does_not_look_for_causes_and_says_a_line_a_stage(folder, capsys, tmp_path):
+    capsys.readouterr()
+    main(["gap", "bench", str(folder / "log.npz"), "--measure-only", "--out", str(tmp_path / "far")])
+    said = capsys.readouterr()
+    assert "The model is" in said.out
+    assert "Because of" not in said.out
+    assert said.err.splitlines()[0] == "measuring how far the model is off"
+    assert sorted(p.name for p in (tmp_path / "far").iterdir()) == ["errors.json", "report.html"]
+    assert "--overwrite" in fails(capsys, "bench", str(folder / "log.npz"), "--measure-only", "--out", str(tmp_path / "far"))
+    main(["gap", "bench", str(folder / "log.npz"), "--measure-only", "--out", str(tmp_path / "far"), "--overwrite"])
+
+
+def test_ctrl_c_keeps_what_was_measured_and_says_that_causes_are_missing(folder, capsys, tmp_path, monkeypatch):
+    def impatient(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gapless.explain.causes.contest_of", impatient)
+    capsys.readouterr()
+    main(["gap", "bench", str(folder / "log.npz"), "--out", str(tmp_path / "far"), "--json"])
+    said = capsys.readouterr()
+    assert json.loads(said.out)["figures"]["error"] > 0
+    assert json.loads((tmp_path / "far" / "errors.json").read_text()) == json.loads(said.out)
+    assert "the causes are missing" in said.err

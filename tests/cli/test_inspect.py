@@ -55,7 +55,7 @@ def test_the_plot_is_one_file_that_works_offline(tmp_path: Path) -> None:
     out = tmp_path / "plot.html"
     inspect((recorded(tmp_path / "x.npz"),), plot=out, delay=False)
     page = out.read_text()
-    assert "dotted: q_cmd" in page and "plotly" in page.lower() and "<script src=" not in page
+    assert page.count('class="plot"') == 1 and "command" in page and "plotly" in page.lower() and "<script src=" not in page
 
 
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:

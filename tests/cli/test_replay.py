@@ -41,7 +41,7 @@ def test_a_drawn_robot_is_recorded_and_replayed(capsys, tmp_path, suffix):
 def test_the_table_and_the_page(capsys, tmp_path):
     main(["standin", "--random", "--robot", "bench", "--difficulty", "easy", "--out", "s.toml"])
     main(["standin", "s.toml", "--seconds", "3", "--out", "log.npz"])
-    main(["replay", "bench", "log.npz", "--window", "0.5", "--set", "friction.coulomb/*=0.2"])
+    main(["replay", "bench", "log.npz", "--window", "0.5", "--set", "friction.coulomb/*=0.2", "--out", "replay.html"])
     out = capsys.readouterr().out
     assert "windows of 0.5 s" in out
     assert "robot time in" in out

@@ -48,11 +48,11 @@ def test_says_what_a_file_left_open(capsys, tmp_path):
     assert "no actuators" in run(capsys, str(path))
 
 
-def test_draws_into_a_file_named_after_the_robot_or_as_told(capsys, tmp_path):
+def test_draws_only_where_it_is_told(capsys, tmp_path):
     run(capsys, "bench")
     run(capsys, "bench", "--out", "mine.png")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bench.png", "mine.png"]
-    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.png"]
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_training_leaves_a_policy_and_says_how_it_went(tmp_path, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["train", "swing", "--robot", "bench", "--out", str(out), *SMALL])
     assert stop.value.code == 2
-    assert "holds a run already: go on with --resume" in capsys.readouterr().err
+    assert "of an earlier run; name another folder" in capsys.readouterr().err
     main(["train", "swing", "--out", str(out), "--resume", "--json"])
     assert json.loads(capsys.readouterr().out)["iterations"] == 0  # it was done
 

@@ -1,39 +1,63 @@
 """The command line: one file a command; heavy packages load only when a command runs."""
 
+import errno
 import sys
 from importlib import import_module
 
-from gapless.errors import BadInput, PhysicsError
+from gapless import __version__
+from gapless.errors import BadInput, PhysicsError, unknown
 
-COMMANDS = ("robots", "init", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course")
-"""In the order of `gapless --help`; each is a file here with a function of its name."""
+COMMANDS = ("robots", "standin", "init", "inspect", "replay", "gap", "fit", "excite", "export", "train", "course")
+"""In the order of the loop; each is a file here with a function of its name, whose first line is its help here."""
+DESCRIPTION = "Measure, explain and close the gap between a simulated robot and the real one."
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 130 for Ctrl-C."""
-    import tyro
-
-    app = tyro.extras.SubcommandApp()
-    for name in COMMANDS:
-        app.command(getattr(import_module(f"gapless.cli.{name}"), name))
+    words = sys.argv[1:] if argv is None else argv
     try:
-        app.cli(
-            prog="gapless",
-            description="Measure, explain and close the gap between a simulated robot and the real one.",
-            args=argv,
-            config=(tyro.conf.OmitArgPrefixes,),
-        )
+        if not words or words[0] in ("-h", "--help"):
+            print(overview())
+        elif words[0] == "--version":
+            print(f"gapless {__version__}")
+        else:
+            _run(words)
+        sys.stdout.flush()  # else a full disk shows only once Python ends
     except (BadInput, PhysicsError) as error:
-        print(f"gapless: {error}", file=sys.stderr)
-        sys.exit(1 if isinstance(error, PhysicsError) else 2)
+        _end(str(error), 1 if isinstance(error, PhysicsError) else 2)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.filename is None:  # not about a file that was named
+        where = error.filename2 or error.filename
+        if where is None and error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # not about what is written
             raise
-        print(f"gapless: {error.filename2 or error.filename}: {error.strerror}", file=sys.stderr)
-        sys.exit(2)
+        if where is None:
+            sys.stdout = None  # what is still in it cannot be written either
+        _end(f"{where}: {error.strerror}" if where else f"{error.strerror}: not everything could be written", 2)
     except KeyboardInterrupt:
-        print("gapless: stopped", file=sys.stderr)
-        sys.exit(130)
+        _end("stopped", 130)
+
+
+def overview() -> str:
+    """All commands in the order of the loop, with the sentence on top of each one's file."""
+    modules = {name: import_module(f"gapless.cli.{name}") for name in COMMANDS}
+    lines = [f"  {name:<9}{(module.__doc__ or '').strip().partition(': ')[2]}" for name, module in modules.items()]
+    more = "gapless COMMAND --help shows its options, gapless --version the version."
+    return "\n".join([DESCRIPTION, "", "In the order of the loop:", *lines, "", more])
+
+
+def _run(words: list[str]) -> None:
+    import tyro
+
+    if words[0] not in COMMANDS:
+        raise unknown("command", words[0], COMMANDS)
+    app = tyro.extras.SubcommandApp()
+    for name in COMMANDS:
+        app.command(getattr(import_module(f"gapless.cli.{name}"), name))
+    app.cli(prog="gapless", description=DESCRIPTION, args=words, config=(tyro.conf.OmitArgPrefixes,))
+
+
+def _end(sentence: str, code: int) -> None:
+    print(f"gapless: {sentence}", file=sys.stderr)
+    sys.exit(code)

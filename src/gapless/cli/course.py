@@ -41,7 +41,7 @@ def course(
         draws: Robots for each command.
         push: Whether the base is kicked.
         seed: Of the robots and kicks; training never uses these.
-        out: A page with a picture; course.html unless given (none with --json).
+        out: A page with a picture; nothing is written unless given.
         clip: Film the policy at its task on one of the robots, as an animated PNG.
     """
     from rich.console import Console
@@ -55,7 +55,7 @@ def course(
     entrant = enter(policy, robot, belief, preset, terrain, seed)
     with Console(stderr=True).status("running the course"):
         result = entrant.judge(draws, push, threads)
-    options.show(result, json, out or (None if json else Path("course.html")))
+    options.show(result, json, out)
     if clip:
         entrant.film(clip)
         options.tell(f"filmed into {clip}")

@@ -1,4 +1,4 @@
-"""`gapless excite`: the motion to record next, because it tells most about what is still uncertain."""
+"""`gapless excite`: the motion to record next: it tells most about what is uncertain."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ def excite(
     *,
     belief: Annotated[Path | None, tyro.conf.arg(metavar="BELIEF.json", help_behavior_hint="")] = None,
     seconds: float = 20.0,
-    out: Annotated[Path, tyro.conf.arg(metavar="CSV")] = Path("motion.csv"),
+    out: Annotated[Path | None, tyro.conf.arg(metavar="CSV", help_behavior_hint="(needed)")] = None,
     speed: float = 3.0,
     torque: float = 1.0,
     reach: float = 3.14,
@@ -29,8 +29,8 @@ def excite(
     """Design the motion that tells most about what is uncertain, within limits of position, speed, torque and collision.
 
     For example `gapless excite arm --belief fit/belief.json --seconds 20 --out motion.csv`, then
-    `gapless standin secret.toml --motion motion.csv`, or the robot itself. Prints the interval that each parameter is expected
-    to have afterwards, beside a chirp and a multisine within the same limits. Ctrl-C keeps the best motion so far.
+    `gapless standin secret.toml --motion motion.csv --out log.mcap`, or the robot itself. Prints the interval that each number
+    is expected to have afterwards, beside a chirp and a multisine within the same limits. Ctrl-C keeps the best motion so far.
 
     Args:
         belief: What is known so far; unless given, all that `gapless fit` fits, as wrong as models usually are.
@@ -55,13 +55,14 @@ def excite(
         raise BadInput(f"--effort must be between 0 and 1000, not {effort:g}")
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
-    if out.suffix != ".csv":
+    if out and out.suffix != ".csv":
         raise BadInput(f"{out}: a motion is written as .csv")
     options.can_write(out, plot)
     known = load_belief(belief) if belief else None
     twin = about.stated().twin(model, belief=belief, in_air=in_air)
     if known:
         twin.accepts(known.space)
+    out = options.wanted(out, "the motion", "motion.csv")
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)
     columns = (TextColumn("{task.description:<42}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:

@@ -17,7 +17,7 @@ def export(
     comments say what the framework cannot express.
 
     Args:
-        folder: What `gapless fit --out` made: twin.xml, belief.json and fit.json.
+        folder: What `gapless fit` made: twin.xml, belief.json and fit.json.
         to: The framework: mjlab, isaaclab (Isaac Lab) or playground (MuJoCo Playground).
     """
     import sys

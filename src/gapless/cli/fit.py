@@ -1,4 +1,4 @@
-"""`gapless fit`: from a model and logs to a twin that predicts, and what the logs could not tell."""
+"""`gapless fit`: a twin that predicts, and what the logs do not tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, Command, Flag, InAir, Json, Logs, Mapping, Model
+from gapless.cli.options import ABOUT, About, Command, Flag, InAir, Json, Logs, Mapping, Model, Overwrite
 from gapless.errors import BadInput
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def fit(
     command: Command = None,
     resume: Flag = False,
     compare: Annotated[tuple[Path, Path] | None, tyro.conf.arg(metavar="A B", help_behavior_hint="")] = None,
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: fit)")] = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Fit a model to logs: find the drives' gains, delay and friction, and say what the logs do not tell.
@@ -48,16 +49,15 @@ def fit(
 
     gapless fit arm monday.mcap tuesday.mcap --out fitted
 
-    gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5"
+    gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5" --out fitted
 
-    gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0
+    gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0 --out walked
 
     gapless fit --compare monday tuesday
 
     The folder gets twin.xml (plain MJCF), belief.json, fit.json (walking.json with --policy) and report.html.
 
     Each half of the logs is predicted by a fit to the other half: that error judges the model.
-
     Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
     Args:
@@ -70,7 +70,7 @@ def fit(
         resume: Go on with what DIR has of an earlier run.
         compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
             recordings, and what may have changed. Its page is written if --out is given.
-        out: Folder for the results.
+        out: Folder for the results; needed, except with --compare.
     """
     from rich.console import Console
 
@@ -79,8 +79,7 @@ def fit(
     from gapless.twin import known_values
 
     if compare or not model:
-        return _compare(compare, bool(model or logs), out, json)
-    out = out or Path("fit")
+        return _compare(compare, bool(model or logs), out, overwrite, json)
     stated = about.stated()
     known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
@@ -88,6 +87,8 @@ def fit(
     if crew and (method, particles, resume, in_air, signals) != ("least-squares", 0, False, False, ("q",)):
         raise BadInput("--policy fits a robot that walked, without --method, --particles, --resume, --in-air and --signals")
     fixed = known_values(twin, known, stated.kp, stated.kd)
+    out = options.wanted(out, "the fitted twin", "fitted")
+    options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
     with Console(stderr=True).status("reading", spinner="dots") as status:
         result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
@@ -131,7 +132,7 @@ def _given(
     return twin, lambda n: Pilot(policy, twin, asked, n).answer
 
 
-def _compare(folders: tuple[Path, Path] | None, more: bool, out: Path | None, json: bool) -> None:
+def _compare(folders: tuple[Path, Path] | None, more: bool, out: Path | None, overwrite: bool, json: bool) -> None:
     """Which numbers moved between two fits. more: whether a model or logs were named as well."""
     from gapless import identify
 
@@ -141,6 +142,8 @@ def _compare(folders: tuple[Path, Path] | None, more: bool, out: Path | None, js
         raise BadInput("--compare takes two folders of earlier fits, and neither a model nor logs")
     if out and (out / "fit.json").exists():
         raise BadInput(f"{out}: has a fit in it, whose page would be lost; name another folder for the comparison")
+    if out:
+        options.result_folder(out, overwrite, "comparison.json")
     result = identify.compare(*folders)
     options.show(result, json)
     if out:

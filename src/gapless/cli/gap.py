@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, InAir, Json, Logs, Mapping, Model
+from gapless.cli.options import ABOUT, About, Flag, InAir, Json, Logs, Mapping, Model, Overwrite
+from gapless.cli.stages import stages
 
 if TYPE_CHECKING:
+    from gapless.logs import Log
     from gapless.report import Result
+    from gapless.twin import Twin
 
 
 def gap(
@@ -23,7 +26,9 @@ def gap(
     in_air: InAir = False,
     task: Annotated[Path | None, tyro.conf.arg(metavar="TABLE.json", help_behavior_hint="")] = None,
     experiment: Annotated[Literal["replay"] | None, tyro.conf.arg(metavar="replay", help_behavior_hint="")] = None,
+    measure_only: Flag = False,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Measure how far a model is from logs, share it out among causes, and say what to do next.
@@ -31,32 +36,29 @@ def gap(
     For example `gapless gap go2.xml inair.npz --mapping go2_inair --out gap`. With --experiment replay the same commands played
     twice are compared over time: `gapless gap --experiment replay monday.mcap tuesday.mcap` asks how much a robot differs from
     itself; a log recorded in the twin, or a model before the logs, adds how the twin parts from the robot.
+    Ctrl-C while causes are looked for keeps what was measured.
 
     Args:
         task: What each mechanism costs the task: a JSON table of mechanism to loss, shown beside its share of the error.
         experiment: Compare runs of the same commands over time instead; then the model may be left out.
-        out: Folder for gap.json (or experiment.json) and report.html; nothing is written unless given.
+        measure_only: Say how far the model is off, and do not look for causes.
+        out: Folder for gap.json (errors.json without causes, experiment.json) and report.html; nothing is written unless given.
     """
     from rich.console import Console
 
     from gapless import explain, gap as gaps
-    from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
     from gapless.report import notes
 
-    if out and out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: not a folder, so no results can be saved there")
+    if out:
+        options.result_folder(out, overwrite, "gap.json", "errors.json", "experiment.json")
     losses = explain.read_losses(task) if task else {}
     named, given = (None, (Path(model), *logs)) if experiment and _is_log(model) else (model, logs)
     stated = load_mapping(mapping) if mapping else None
     recorded = [read(path, stated) for path in options.log_paths(given)]
     twin = about.stated().twin(named, recorded[0], in_air=in_air) if named else None
-    result: Result
-    if experiment or twin is None:
-        result = gaps.experiment(recorded, twin)
-    else:
-        with Console(stderr=True).status("looking for causes", spinner="dots") as status:
-            result = explain.diagnose(twin, recorded, status.update, losses)
+    compared = None if experiment else twin
+    result: Result = _gap(compared, recorded, losses, measure_only) if compared else gaps.experiment(recorded, twin)
     options.show(result, json)
     if not json:
         for note in notes("assumed", twin.warnings if twin else ()):
@@ -64,6 +66,25 @@ def gap(
     if out:
         result.save(out)
         options.tell(f"{result.NAME}.json and report.html are in {out}")
+
+
+def _gap(twin: Twin, logs: list[Log], losses: dict[str, float], measure_only: bool) -> Result:
+    """How far, and why unless that is not wanted or takes too long for someone."""
+    from gapless import explain, gap as gaps
+    from gapless.measure import must_compare
+
+    (must_compare if measure_only else explain.observed)(twin, logs)  # refuses them before anything is said or computed
+    with stages() as tell:
+        tell("measuring how far the model is off", None)
+        far = gaps.measure(twin, logs)
+        if measure_only:
+            return far
+        try:
+            return explain.diagnose(twin, logs, tell, losses)
+        except KeyboardInterrupt:
+            tell("stopped", None)
+    options.tell("stopped: what was measured is kept, the causes are missing")
+    return far
 
 
 def _is_log(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`gapless init`: look at a log and draft its mapping, with the reason beside every guess."""
+"""`gapless init`: draft the mapping of a log, with the reason for every guess."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`gapless inspect`: what is wrong with logs, in plain words, before anything is fitted to them."""
+"""`gapless inspect`: what is wrong with logs, before anything is fitted to them."""
 
 import sys
 from pathlib import Path

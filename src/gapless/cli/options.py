@@ -49,6 +49,11 @@ InAir = Annotated[
     bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="The floating base was held fixed.", help_behavior_hint="")
 ]
 Json = Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help="Print JSON instead of tables.", help_behavior_hint="")]
+Overwrite = Annotated[
+    bool,
+    tyro.conf.FlagCreatePairsOff,
+    tyro.conf.arg(help="Replace the results of an earlier run in the folder; else that is refused.", help_behavior_hint=""),
+]
 Seed = Annotated[int, tyro.conf.arg(help="The same seed gives the same result.")]
 Threads = Annotated[int, tyro.conf.arg(help="Threads of physics; 0 for one per core.")]
 
@@ -161,6 +166,26 @@ def can_write(*files: Path | None) -> None:
             raise BadInput(f"{file}: there is no folder {file.parent}")
 
 
+def wanted(out: Path | None, what: str, example: str) -> Path:
+    """Where the product of a command goes, which must be said: nothing lands in the working folder unasked."""
+    from gapless.errors import BadInput
+
+    if out is None:
+        raise BadInput(f"say where {what} goes, such as --out {example}")
+    return out
+
+
+def result_folder(out: Path, replace: bool, *results: str) -> Path:
+    """The folder, unless it is none, or has results which may not be replaced."""
+    from gapless.errors import BadInput
+
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: not a folder, so no results can be saved there")
+    if not replace and (there := [name for name in results if (out / name).exists()]):
+        raise BadInput(f"{out}: holds {there[0]} of an earlier run; name another folder, or replace it with --overwrite")
+    return out
+
+
 def show(result: Result, json: bool, page: Path | None = None) -> None:
     """Print a result, as JSON or for a person; and make its page where one is wanted."""
     from rich.console import Console
@@ -171,7 +196,7 @@ def show(result: Result, json: bool, page: Path | None = None) -> None:
         Console(highlight=False).print(result)
     if page:
         result.page(page)
-        tell(f"plotted into {page}")
+        tell(f"the page is {page}")
 
 
 def tell(sentence: str) -> None:

@@ -33,7 +33,7 @@ def replay(
         window: Start anew from the measured state every S seconds; runs free from the first sample unless given.
         end: Use only the first S seconds of each log.
         belief: A belief whose mean is used, such as belief.json of `gapless fit`.
-        out: Plot into this file; replay.html unless given (none with --json).
+        out: A page with curves of every joint and both robots moving; nothing is written unless given.
         view: Show both robots in the browser, the replayed one as a ghost.
     """
     from rich.console import Console
@@ -58,6 +58,6 @@ def replay(
     with Progress(console=console, transient=True, disable=len(paths) < 2 or not console.is_terminal) as progress:
         task = progress.add_task("replaying", total=len(paths))
         result = replay_logs(twin, (read(path, names) for path in paths), values, window, end, lambda: progress.advance(task))
-    options.show(result, json, out or (None if json else Path("replay.html")))
+    options.show(result, json, out)
     if view:
         view_replay(twin, next(iter(result.replays.values())))

@@ -1,4 +1,4 @@
-"""`gapless robots`: the built-in robots, or one robot with its joints, its assumptions and a picture."""
+"""`gapless robots`: the built-in robots, or one: its joints, assumptions and a picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def robots(
 
     Args:
         name: A built-in robot, an MJCF or URDF file, or menagerie:NAME.
-        out: Draw the robot into this PNG file; NAME.png unless given (none with --json).
+        out: Draw the robot into this PNG file; nothing is written unless given.
     """
     import json as text
 
@@ -52,9 +52,9 @@ def robots(
         more = {"base": first.base, "feet": first.feet, "warnings": first.warnings, "joint_table": first.joint_table}
         print(text.dumps(plain(_summary(first) | more if name else [_summary(r) for r in chosen]), indent=2))
     else:
-        table = _joints(first) if name else _list([_summary(r) for r in chosen])
+        table = first.described() if name else _list([_summary(r) for r in chosen])
         Console(highlight=False).print(Group(in_terminal(table), *notes("assumed", first.warnings if name else ())))
-    if name and (out := out or (None if json else Path(f"{first.name}.png"))):
+    if out:
         draw(first.model, out)
         options.tell(f"drawn into {out}")
 
@@ -84,14 +84,3 @@ def _list(robots: list[dict[str, Any]]) -> Section:
         rows.append([r["name"], *facts, f"{1 / r['control_dt_s']:.0f}", f"{r['steps_per_s']:,}"])
     head = ("robot", "joints", "mass [kg]", "base", "control [Hz]", "steps/s")
     return Section("Built-in robots; gapless robots NAME shows one", table=Table(head, rows))
-
-
-def _joints(robot: RobotModel) -> Section:
-    from gapless.report import Section, Table
-
-    rows = []
-    for j in robot.joint_table:
-        numbers = (j.kp, j.kd, j.torque_limit, j.armature, j.friction)
-        rows.append([j.name, f"{j.low:.2f} .. {j.high:.2f}", *(f"{number:.4g}" for number in numbers)])
-    title = f"{robot.name}: {len(robot.joints)} joints, {robot.mass:.2f} kg; units: rad, N m, kg m2"
-    return Section(title, table=Table(("joint", "range", "kp", "kd", "torque limit", "armature", "friction"), rows))

@@ -28,12 +28,12 @@ def standin(
     robot: str = "quadruped",
     difficulty: Literal["easy", "normal", "hard"] = "normal",
     seed: int = 0,
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(needed)")] = None,
 ) -> None:
     """Record a stand-in (a simulated robot with secrets, described in a TOML file) moving; or draw one at random.
 
     For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`,
-    `gapless standin secret.toml --motion runs/walk --command 0.5,0,0`, and
+    `gapless standin secret.toml --motion runs/walk --command 0.5,0,0 --out walk.mcap`, and
     `gapless standin --random --difficulty hard --seed 7 --out secret.toml`.
 
     Args:
@@ -57,24 +57,25 @@ def standin(
     from gapless.logs import write
     from gapless.worlds import StandIn, draw_standin, dump_standin, load_standin, record
 
-    file = out or Path("standin.toml" if random else "log.mcap")
     if random:
         text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
-        with atomic(file) as part:
+        out = options.wanted(out, "the stand-in", "secret.toml")
+        with atomic(out) as part:
             part.write_text(text)
-        options.tell(f"a {difficulty} {robot} with secrets: {file}")
+        options.tell(f"a {difficulty} {robot} with secrets: {out}")
         return
     if spec is None:
         raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
-    if file.suffix not in (".mcap", ".npz", ".csv"):
-        raise BadInput(f"{file}: a log is written as .mcap, .npz or .csv")
-    options.can_write(file)
+    if out and out.suffix not in (".mcap", ".npz", ".csv"):
+        raise BadInput(f"{out}: a log is written as .mcap, .npz or .csv")
+    options.can_write(out)
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
     described = load_standin(spec, about.stated())
     described = dataclasses.replace(described, in_air=described.in_air or in_air)
     secret = described.tolerance > 0 or described.change or described.add
     described, commands, meta = _commanded(described, motion, seconds, command, seed)
+    out = options.wanted(out, "the log", "log.mcap")
     stand_in, console = StandIn(described), Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("recording", total=len(commands))
@@ -84,8 +85,8 @@ def standin(
             raise PhysicsError(f"{spec}: {error}") from None
     if not secret:
         meta |= {"twin": True}  # no secrets: the model itself
-    write(dataclasses.replace(log, meta={**log.meta, **meta}), file)
-    options.tell(f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {file}")
+    write(dataclasses.replace(log, meta={**log.meta, **meta}), out)
+    options.tell(f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {out}")
 
 
 def _commanded(

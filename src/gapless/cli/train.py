@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, Flag, Json, Preset, Robot, Threads
+from gapless.cli.options import ABOUT, About, Flag, Json, Overwrite, Preset, Robot, Threads
 
 if TYPE_CHECKING:
     from gapless.learn import News, Run
@@ -20,7 +20,8 @@ def train(
     robot: Robot = "quadruped",
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
     preset: Preset = None,
-    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("run"),
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
+    overwrite: Overwrite = False,
     iterations: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     worlds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     rate: Annotated[float | None, tyro.conf.arg(metavar="RATE", help_behavior_hint="")] = None,
@@ -61,15 +62,15 @@ def train(
     from gapless.learn import load_run, plan_run
 
     if resume:
-        run = load_run(out)
+        run = load_run(options.wanted(out, "the run that is resumed", "runs/walk"))
     else:
         settings = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
         more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
         run = plan_run(task, robot, belief, preset, settings, **more)
+    out = options.wanted(out, "the run", "runs/walk")
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
-    if not resume and any((out / file).exists() for file in ("checkpoint.pt", "best.pt")):
-        raise BadInput(f"{out} holds a run already: go on with --resume, or name another folder with --out")
+    options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.pt")
     _train(run, out, resume, start, threads, json)
 
 

@@ -32,7 +32,7 @@ def _descend(hessian, gradient, low, high, sweeps, enough):  # type: ignore[no-u
             if step != 0.0:
                 d[i] = new
                 for j in range(n):
-                    slope[j] += step * hessian[j, i]
+                    slope[j] += step * hessian[i, j]  # a row, which lies together, of what is symmetric
                 largest = max(largest, abs(step) * np.sqrt(hessian[i, i]))
         if largest < enough * (1.0 + np.sqrt(abs(slope @ d))):
             break

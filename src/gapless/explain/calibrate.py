@@ -6,7 +6,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.explain.compete import OUTLIER, linearised, step
-from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.contest import Contest, Effort, Hypothesis
 from gapless.explain.physics import errors_of
 from gapless.measure import Windows
 from gapless.twin import Parameter, Space, quantities, within_tolerance
@@ -14,14 +14,17 @@ from gapless.twin import Parameter, Space, quantities, within_tolerance
 TWINS = (4, 8)  # for robots of many joints, and of one
 
 
-def contest_of(data: Windows, noise: Array, rng: np.random.Generator, arenas: dict[str, Windows]) -> tuple[Contest, Array]:
+def contest_of(
+    data: Windows, noise: Array, rng: np.random.Generator, arenas: dict[str, Windows], effort: Effort | None = None
+) -> tuple[Contest, Array]:
     """Slopes at the nominal model and the floor; also the statistic `Hypothesis.left` of twins within their tolerances."""
     free: dict[str, Parameter] = {}
     for p in (p for windows in (data, *arenas.values()) for p in windows.twin.space.parameters):
         if quantities.of(p.name).predicted:
             free.setdefault(p.name, p)
     columns = len(noise)
-    contest = Contest({"": data, **arenas}, Space(tuple(free.values())), noise, np.zeros((0, len(free))))
+    none = np.zeros((0, len(free)))
+    contest = Contest({"": data, **arenas}, Space(tuple(free.values())), noise, none, effort=effort or Effort())
     everything = np.ones((len(free), columns), dtype=bool) if data.twin.floating else contest.affects(local=False)
     contest = linearised(contest, contest.nominal, everything)
     drawn = contest.space.to_scaled(within_tolerance(contest.space).sample(TWINS[columns == 1], rng))

@@ -14,7 +14,7 @@ from gapless.arrays import Array
 from gapless.explain import advice
 from gapless.explain.calibrate import contest_of
 from gapless.explain.compete import absorbed, compete, refined, relinearised, settled, tolerances
-from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.contest import AFFORDED, Contest, Effort, Hypothesis
 from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.remainder import Remainder, located
 from gapless.explain.shares import Shares, shares
@@ -38,6 +38,8 @@ TOO_LITTLE = 0.02  # share of the gap
 MUCH = 0.15  # share of the gap still there, from which on other pairs of causes are tried
 WEAK = 0.5  # of what was left that the first cause leaves: then less is enough to try them
 CLOSE = 1.5  # times what the best leaves: a runner-up that gets slopes of its own where the best is not good
+AGAIN = 4.0  # times what is left to spend that may have been spent when another cause is still looked for
+WHOLE = 4.0  # times what the first slopes take: a whole search, usually
 OTHERS = 3  # causes that came first or next, from which pairs are begun
 ALIKE = 0.08  # relative: causes whose fits leave as much cannot be told apart
 
@@ -104,7 +106,7 @@ class Explanation:
 def explain(
     twin: Twin,
     logs: Sequence[Log],
-    tick: Callable[[str], object] = lambda text: None,
+    tick: Callable[[str, float | None], object] = lambda text, left: None,
     task: Mapping[str, float] | None = None,
 ) -> Explanation:
     """Name the causes of the gap between a twin and the robot that gave the logs.
@@ -112,33 +114,36 @@ def explain(
     Args:
         twin: the model as given, with its mechanisms.
         logs: of one robot; 20 s of rich motion are enough.
-        tick: told what is being done.
+        tick: told what is being done, and how many seconds are left where that is known.
         task: what each mechanism costs the task, where that was measured.
     """
     started = time.perf_counter()
     rng = np.random.default_rng(0)
-    tick("replaying the model as given")
+    effort = Effort(tick)
+    effort.begin("replaying the model as given")
     given = observed(twin, logs)
     noise = noise_of(given)
-    tick("what is left of twins within their tolerances")
-    contest, spread = contest_of(given, noise, rng, _arenas(given))
+    effort.begin("measuring what its tolerances alone would do")
+    contest, spread = contest_of(given, noise, rng, _arenas(given), effort)
+    effort.expected = min(AFFORDED, WHOLE * effort.spent)
     enough = NOTHING * max(float(spread.max()), 1.0)
-    tick("what these logs cannot show")
+    effort.begin("finding out what these logs cannot show")
     hidden = unseen(contest, enough)
+    effort.begin("moving all numbers within their tolerances")
     contest, begun = absorbed(contest, contest.nominal, enough)
-    contest, fit, groups, singles = _climbed(contest, begun, enough, tick)
+    contest, fit, groups, singles = _climbed(contest, begun, enough)
     much = NEGLIGIBLE if singles and singles[0].left > WEAK * begun.left else MUCH
     if len(fit.causes) > 1 and contest.usual(fit).mean() > UNEXPLAINED and _still(contest, fit) > much:
         # a single cause may have imitated two: begin again from the ones that came next
-        tick("other pairs of causes")
-        for first in singles[1:OTHERS]:
-            again = _climbed(*settled(contest, first), enough, tick, 2)
+        effort.begin("trying other pairs of causes")
+        for first in singles[1:OTHERS] if contest.effort.left > 0 else ():
+            again = _climbed(*settled(contest, first), enough, 2)
             if again[0].evidence(again[1]) < again[0].evidence(again[0].again(fit)):
                 contest, fit, groups = again[:3]
             if contest.usual(fit).mean() <= UNEXPLAINED:
                 break
     rivals = [(f.causes[-1], f.left) for f in singles]
-    tick("sharing out")
+    effort.begin("sharing the error out")
     shared = shares(contest, fit, noise, rng)
     usual = contest.usual(fit)
     odd = (usual.mean() > UNEXPLAINED or usual.max() > ONE_UNEXPLAINED) and shared.left > NEGLIGIBLE
@@ -159,13 +164,14 @@ def _still(contest: Contest, fit: Hypothesis) -> float:
 
 
 def _climbed(
-    contest: Contest, fit: Hypothesis, enough: float, tick: Callable[[str], object], most: int = MOST_CAUSES
+    contest: Contest, fit: Hypothesis, enough: float, most: int = MOST_CAUSES
 ) -> tuple[Contest, Hypothesis, dict[str, tuple[str, ...]], list[Hypothesis]]:
     """Causes added one by one as long as one is worth it; also what each cannot be told from, and the rivals of the first."""
     groups: dict[str, tuple[str, ...]] = {}
     rivals: list[Hypothesis] = []
-    while len(fit.causes) < most:
-        tick(f"which cause{' besides ' + ', '.join(fit.causes) if fit.causes else ''}? {fit.left:.1f} times the floor is left")
+    while len(fit.causes) < most and contest.effort.left > contest.effort.spent / AGAIN:
+        besides = f" besides {', '.join(fit.causes)}" if fit.causes else ""
+        contest.effort.begin(f"looking for a cause{besides} ({fit.left:.1f} times the floor is left)")
         contest, ranked = _another(contest, fit, enough)
         if not ranked:
             break
@@ -184,17 +190,18 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
     """
     if fit.left > enough:
         near, ranked = refined(contest, compete(contest, fit, [c for c in contest.causes if c not in contest.arenas]))
-        if ranked[0].left > enough:  # what the model has does not explain it: something new in it may
+        least = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
+        # what the model has does not explain it: something new in it may; where replays are dear, after all else
+        if ranked[0].left > enough and not (contest.dear and _worth(near, fit, ranked[0], least)):
             structures = compete(near, tolerances(near, near.again(fit)), list(contest.arenas)[1:])
             if structures and near.evidence(structures[0]) < near.evidence(ranked[0]):
                 near, ranked = refined(near, [*structures, *ranked])
             else:
                 ranked = sorted([*ranked, *structures], key=near.evidence)
-        if not fit.causes and ranked[0].left > enough and len(ranked) > 1 and ranked[1].left < CLOSE * ranked[0].left:
+        close = len(ranked) > 1 and ranked[1].left < CLOSE * ranked[0].left
+        if not fit.causes and ranked[0].left > enough and close and not contest.dear:
             near, ranked = refined(near, [ranked[1], ranked[0], *ranked[2:]])  # the runner-up had slopes that suited the first
-        before = near.again(fit)
-        worth = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
-        if near.evidence(ranked[0]) < near.evidence(before) - 10 and _excess(ranked[0]) < (1 - worth) * _excess(before):
+        if _worth(near, fit, ranked[0], least):
             return near, ranked
     loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
     before = loose.again(fit)
@@ -204,6 +211,12 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
     before = tolerances(loose, before)
     near, ranked = refined(loose, compete(loose, before, list(contest.causes)))
     return (near, ranked) if _excess(ranked[0]) < (1 - RARELY_WORTH) * _excess(near.again(before)) else (contest, [])
+
+
+def _worth(contest: Contest, fit: Hypothesis, more: Hypothesis, least: float) -> bool:
+    """Whether a hypothesis with one more cause is worth it. least: share of what is left that it must take away."""
+    before = contest.again(fit)
+    return contest.evidence(more) < contest.evidence(before) - 10 and _excess(more) < (1 - least) * _excess(before)
 
 
 def _excess(fit: Hypothesis) -> float:

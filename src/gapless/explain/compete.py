@@ -7,7 +7,8 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.explain.bounded_qp import boxed
-from gapless.explain.contest import Contest, Hypothesis
+from gapless.explain.contest import DIFFERENCE, Contest, Hypothesis
+from gapless.identify import colouring
 from gapless.twin import quantities
 
 GRID = (-3.0, -1.0, 1.0, 3.0)  # scaled starts
@@ -49,7 +50,7 @@ def absorbed(contest: Contest, nominal: Hypothesis, enough: float) -> tuple[Cont
 def relinearised(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
     """The same contest and fit with slopes taken where the fit is, and outliers told by what it leaves."""
     contest, fit = settled(contest, fit)
-    return linearised(contest, fit, contest.affects(local=False)), fit
+    return linearised(contest, fit, contest.affects(local=False), renew=contest.dear), fit
 
 
 def settled(contest: Contest, fit: Hypothesis) -> tuple[Contest, Hypothesis]:
@@ -62,18 +63,38 @@ def _outlier(contest: Contest, fit: Hypothesis) -> float:
     return contest.loose * OUTLIER * max(1.0, 1.5 * float(np.median(np.abs(fit.residual))))
 
 
-def linearised(contest: Contest, fit: Hypothesis, affects: Bools) -> Contest:
-    """The same contest with slopes taken where a fit is. affects: see `Contest.slopes_of`."""
+def linearised(contest: Contest, fit: Hypothesis, affects: Bools, renew: bool = False) -> Contest:
+    """The same contest with slopes taken where a fit is, or only renewed. affects: see `Contest.slopes_of`."""
     arena = contest.arena(fit.causes)
     shared = contest.places[""] >= 0
     common, added = (np.flatnonzero(some).tolist() for some in (shared, (contest.places[arena] >= 0) & ~shared))
     slopes = np.zeros((len(fit.residual), len(contest.space)))
     # what a rival model shares with the twin has much the same slopes there, and costs less
     in_twin = contest.replayed([((), fit.x)])[0] if arena else fit
-    slopes[:, common] = contest.slopes_of([in_twin], [common], affects)[0]
+    slopes[:, common] = _renewed(contest, in_twin, common) if renew else contest.slopes_of([in_twin], [common], affects)[0]
     if added:
         slopes[:, added] = contest.slopes_of([fit], [added], contest.affects(local=True))[0]
     return replace(contest, slopes=slopes)
+
+
+def _renewed(contest: Contest, fit: Hypothesis, numbers: list[int]) -> Array:
+    """Slopes by variables of the twin: what those of a joint do to that joint as it is where a fit is, all else as it was.
+
+    All joints move at once: what the slopes so far say of the others' part in a column is taken off.
+    """
+    out, affects = contest.slopes[:, numbers], contest.affects(local=True)[numbers]
+    chosen = np.flatnonzero(affects.sum(axis=1) == 1)
+    own, old, numbers = affects[chosen], out[:, chosen], [numbers[i] for i in chosen]
+    colour = colouring(own).colour
+    width = np.where(fit.x + DIFFERENCE <= contest.reach[1], DIFFERENCE, -DIFFERENCE)[numbers]
+    moves = np.where(colour == np.arange(colour.max() + 1)[:, None], width, 0.0)  # (replays, variables)
+    nearby = np.tile(fit.x, (len(moves), 1))
+    nearby[:, numbers] += moves
+    made = np.array([f.residual for f in contest.replayed([((), x) for x in nearby])])
+    surprise = made - fit.residual - moves @ old.T  # (replays, residuals)
+    mine = np.tile(own.T, (len(fit.residual) // len(contest.floor), 1))  # (residuals, variables)
+    out[:, chosen] += np.where(mine, surprise[colour].T / width, 0.0)
+    return out
 
 
 def step(contest: Contest, fit: Hypothesis, slopes: Array | None, radius: float, rest: bool = True) -> Array:
@@ -102,7 +123,8 @@ def compete(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[H
     taken = contest.arena(base.causes)  # causes that need different models cannot meet in one
     rivals = [c for c in rivals if c not in base.causes and not (taken and c in contest.arenas)]
     fits = screened(contest, base, [c for c in rivals if contest.visible(c)])
-    finalists = fits[:FINALISTS] + [f for f in fits[FINALISTS:] if contest.arena(f.causes)]
+    most = FINALISTS // 2 if contest.dear else FINALISTS
+    finalists = fits[:most] + [f for f in fits[most:] if contest.arena(f.causes)]
     fits = contest.replayed([(f.causes, f.x) for f in finalists])
     for turn in range(ROUNDS if fits else 0):
         best = min(f.left for f in fits)
@@ -135,7 +157,7 @@ def screened(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[
     for cause in rivals:
         mine = contest.causes[cause]
         vectors: list[Array] = []
-        for g in (*quantities.of(cause).far, *GRID):
+        for g in (*quantities.of(cause).far, *_grid(contest, base, cause)):
             x = base.x.copy()
             x[mine] = np.clip(g, low[mine], high[mine])
             if np.abs(x[mine]).max() > SMALL and not any(np.array_equal(x, other) for other in vectors):
@@ -152,6 +174,13 @@ def screened(contest: Contest, base: Hypothesis, rivals: Sequence[str]) -> list[
         start = Hypothesis(f.causes, f.x + d, f.residual + contest.slopes @ d)
         best[f.causes[-1]] = min(best.get(f.causes[-1], start), start, key=lambda h: h.left)
     return sorted(best.values(), key=lambda h: h.left)
+
+
+def _grid(contest: Contest, base: Hypothesis, cause: str) -> list[float]:
+    """Scaled starts of a cause; where replays are dear only those on the side to which the slopes point, if these see it."""
+    start = replace(base, causes=(*base.causes, cause))
+    side = float(step(contest, start, None, 1.0)[contest.causes[cause]].sum()) if contest.dear else 0.0
+    return [g for g in GRID if g * side >= 0]
 
 
 def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:

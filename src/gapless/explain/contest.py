@@ -5,8 +5,9 @@ imitate anything. Slopes of what may only move within its tolerance are taken on
 under trial wherever it is.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +22,35 @@ from gapless.twin import Space, quantities
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
+AFFORDED = 9e7  # degrees of freedom times steps that one search may simulate: some 75 s on two cores
+DEAR = 1 / 12  # of it, above which slopes of everything are taken once only
+
+
+@dataclass
+class Effort:
+    """What may still be simulated, counted in degrees of freedom times steps: the same on any machine, unlike a deadline."""
+
+    tick: Callable[[str, float | None], object] = lambda text, left: None
+    """Told what is being done, and how many seconds are left, roughly."""
+    spent: float = 0.0
+    expected: float = AFFORDED
+    """To be spent in all."""
+    doing: str = ""
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def left(self) -> float:
+        return AFFORDED - self.spent
+
+    def begin(self, doing: str) -> None:
+        """Say what is done next."""
+        self.doing = doing
+        self.spend(0.0)
+
+    def spend(self, work: float) -> None:
+        seconds = time.perf_counter() - self.started
+        self.tick(self.doing, seconds / self.spent * max(self.expected - self.spent, 0.0) if self.spent else None)
+        self.spent += work
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +87,8 @@ class Contest:
     """How much farther out an error must be than usual to be taken for an outlier."""
     mask: Array | float = 1.0
     """Which residuals count. Shape: (samples x columns,)."""
+    effort: Effort = field(default_factory=Effort)
+    """What was simulated for it: shared by all contests that come from one another."""
 
     @cached_property
     def causes(self) -> dict[str, list[int]]:
@@ -115,9 +147,21 @@ class Contest:
         out: dict[int, Hypothesis] = {}
         for arena in set(arenas):
             rows = [i for i, a in enumerate(arenas) if a == arena]
+            self.effort.spend(self.work(len(rows), arena))
             errors = errors_of(self.arenas[arena], self.values(np.array([tried[i][1] for i in rows]), arena))
             out |= {i: Hypothesis(*tried[i], residual) for i, residual in zip(rows, self.drawn_in(errors), strict=True)}
         return [out[i] for i in range(len(tried))]
+
+    def work(self, vectors: int, arena: str = "") -> float:
+        """Degrees of freedom times steps that some replays take."""
+        data = self.arenas[arena]
+        return float(vectors * data.twin.model.nv * sum(len(r.starts) * r.steps for r in data.replayers))
+
+    @cached_property
+    def dear(self) -> bool:
+        """Whether slopes of everything cost so much that they are taken once, and only those of each joint's own renewed."""
+        colours = int(colouring(self.affects(local=False)).colour.max(initial=0)) + 1
+        return self.work(colours) > DEAR * AFFORDED
 
     def again(self, fit: Hypothesis) -> Hypothesis:
         """A hypothesis of another contest, judged in this one."""

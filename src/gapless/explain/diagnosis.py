@@ -35,6 +35,10 @@ class Diagnosis(Result):
     phases: dict[str, dict[str, float | None]]
     """How much larger the mean squared error is in a phase than elsewhere, with the causes put in, by joint and phase."""
 
+    @property
+    def robot(self) -> str:
+        return self.gap.robot
+
     def json(self) -> dict[str, Any]:
         return plain({"verdict": self.verdict().text, "explanation": self.explanation, "phases": self.phases}) | {
             "gap": self.gap.json()
@@ -44,7 +48,7 @@ class Diagnosis(Result):
 def diagnose(
     twin: Twin,
     logs: Sequence[Log],
-    tick: Callable[[str], object] = lambda text: None,
+    tick: Callable[[str, float | None], object] = lambda text, left: None,
     task: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Measure how far a twin is from logs, share it out among causes, and say what to do next.
@@ -52,7 +56,7 @@ def diagnose(
     Args:
         twin: the model as given (`as_given`), with its mechanisms.
         logs: of one robot; 20 s of rich motion are enough. Bad ones are left out, and named, if others are good.
-        tick: told what is being done.
+        tick: told what is being done, and how many seconds are left where that is known.
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
     one_robot(logs)
@@ -60,7 +64,7 @@ def diagnose(
     logs = admitted.logs
     why = explain(twin, logs, tick, task)
     why = replace(why, next=[*(f"left out {reason}" for reason in admitted.refused.values()), *admitted.notes, *why.next])
-    tick("measuring")
+    tick("measuring how far the model is off with the causes put in", None)
     values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}
     usable = values and set(values) <= set(twin.space.names)  # else the twin has no place for one of the causes
     gap = measure(twin, logs, twin.space.values(values) if usable else None)

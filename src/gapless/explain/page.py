@@ -46,9 +46,10 @@ def verdict(diagnosis: Diagnosis) -> Verdict:
 
 def sections(diagnosis: Diagnosis) -> Iterator[Section | None]:
     """The page after its verdict."""
+    yield _summary(diagnosis)
     steps = [[f"{i}. {step}"] for i, step in enumerate(diagnosis.explanation.next, start=1)]
     yield Section("What to do next", table=Table(("",), steps)) if steps else None
-    how_far, *details, made_from = (s for s in diagnosis.gap.sections() if s)
+    _, how_far, *details, made_from = (s for s in diagnosis.gap.sections() if s)
     used = (
         f"Causes were looked for in {diagnosis.explanation.seconds_used:.0f} s, the error measured over {diagnosis.gap.used}."
     )
@@ -66,6 +67,25 @@ def sections(diagnosis: Diagnosis) -> Iterator[Section | None]:
         _task(diagnosis),
         made_from,
     )
+
+
+def _summary(diagnosis: Diagnosis) -> Section:
+    """The causes and what they were found to be, and the robot beside its twins."""
+    rows = []
+    for c in diagnosis.explanation.mechanisms:
+        given, found = (_span([(getattr(p, side), p.unit) for p in c.parameters.values()]) for side in ("nominal", "value"))
+        rows.append([cause(c), percent(c.share), given, found])
+    rows += [[label, percent(share), "", ""] for label, share in _rest(diagnosis).items()]
+    table = Table(("why", "share of the error", "in the model", "found"), rows)
+    return Section("At a glance", "", table, film=diagnosis.gap.moving)
+
+
+def _span(values: list[tuple[float, str]]) -> str:
+    """Numbers of several joints, with their unit, in a word: one where they agree, else the least and the largest."""
+    if not values:
+        return "–"
+    low, high = short(min(values)[0]), short(max(values)[0])
+    return f"{low if low == high else f'{low} to {high}'} {values[0][1]}".strip()
 
 
 def glance(diagnosis: Diagnosis) -> list[RenderableType]:

@@ -39,9 +39,9 @@ from gapless.measure import (
     windows,
 )
 from gapless.plain import NOT_SAVED, plain
-from gapless.report import Result
+from gapless.report import Film, Result
 from gapless.twin import Origin, Twin, origin_of
-from gapless.worlds import Replayer
+from gapless.worlds import Replayer, film
 
 WINDOW = 1.0  # s: windows start anew from the measured state this often
 MOST_WINDOWS = 800  # of all logs: more do not make the errors better known
@@ -107,6 +107,8 @@ class Gap(Result):
     origin: Origin
     traces: tuple[Trace, ...] = field(default=(), metadata=NOT_SAVED)
     """For plots; a loaded gap has none."""
+    moving: Film | None = field(default=None, metadata=NOT_SAVED)
+    """The robot of the first log, and the twin as given and with the values as ghosts."""
 
     def json(self) -> dict[str, Any]:
         """With figures that are means over joints: errors by prediction and horizon, and the noise floor."""
@@ -186,9 +188,19 @@ def measure(twin: Twin, logs: Sequence[Log], values: ArrayLike | None = None, en
         distances=between(measured, replays, columns, np.random.default_rng(0)),
         origin=origin_of(twin, logs),
         traces=tuple(traced),
+        moving=_film(twin, traced, values is not None),
         seconds_used=float(sum(np.ptp(log["q"].time) for log in used)),
         seconds_given=float(sum(np.ptp(log["q"].time) for log in logs)),
     )
+
+
+def _film(twin: Twin, traced: Sequence[Trace], fitted: bool) -> Film | None:
+    """The first log: a free base stays at home, since traces are of joints."""
+    if not traced:
+        return None
+    first = traced[0]
+    motions = {"measured": first.measured, "model": first.given} | ({"with the causes": first.twin} if fitted else {})
+    return film(twin, first.time, motions)
 
 
 def _errors(twin: Twin, signal: str, columns: tuple[str, ...], sums: Array, measured: Sequence[Array], floor: Floor) -> Errors:

@@ -43,7 +43,7 @@ PREDICTIONS = {
     "command": ("command", GREY, ("□", "white")),
     "delay": ("command, late", GREEN, ("◇", "green")),
     "given": ("model", ORANGE, ("●", "bold yellow")),
-    "twin": ("with the causes", RED, ("●", "bold red")),
+    "twin": ("with the causes", RED, ("▲", "bold red")),
 }
 """Label, colour on a page, mark and style in a terminal."""
 FLOOR = ("┊", "blue")
@@ -78,6 +78,7 @@ def off(gap: Gap) -> str:
 
 def sections(gap: Gap) -> Iterator[Section | None]:
     """The page of a gap alone."""
+    yield _summary(gap)
     text = "The error by time ahead. Dotted lines need no model."
     legend = [PREDICTIONS[p][:2] for p in reversed(PREDICTIONS) if curve(gap, p)] + [("noise floor", BLUE)]
     yield Section("How far", text, legend=legend, plots=[_horizons(gap)], wide=True)
@@ -88,6 +89,14 @@ def sections(gap: Gap) -> Iterator[Section | None]:
     yield _signals(gap)
     yield distribution(gap.distances)
     yield gap.origin.section(("motion", gap.used))
+
+
+def _summary(gap: Gap) -> Section:
+    """What predicts how well, and the robot beside its twins."""
+    shown_first = ("twin", "given", "delay", "command")
+    rows = [[PREDICTIONS[p][0], size(gap.mean(p), gap.unit)] for p in shown_first if gap.horizon in curve(gap, p)]
+    rows.append(["noise floor", size(gap.over_joints(gap["q"].noise), gap.unit)])
+    return Section("At a glance", "", Table(("predicted by", f"error {AHEAD[gap.horizon]}"), rows), film=gap.moving)
 
 
 def curve(gap: Gap, prediction: str) -> dict[str, float]:

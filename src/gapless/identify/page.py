@@ -34,6 +34,7 @@ from gapless.report import (
     short,
     size,
 )
+from gapless.worlds import film
 
 if TYPE_CHECKING:
     from gapless.identify.result import Estimate, Fit
@@ -52,6 +53,7 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield _baselines(fit)
     yield _trust(fit)
     yield _unknown(fit)
+    yield _moving(fit)
     yield hidden_section(fit.limits)
     yield _errors(fit)
     yield from _by_joint(fit.traces)
@@ -61,6 +63,15 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield from _residuals(fit.traces)
     yield _warm(fit.traces)
     yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"), ("fitted to", fit.used))
+
+
+def _moving(fit: Fit) -> Section | None:
+    """The robot of the first log beside its twins; a free base stays at home."""
+    if not (fit.traces and fit.twin):
+        return None
+    first = fit.traces[0]
+    made = film(fit.twin, first.time, {"measured": first.measured, "fitted": first.heldout, "as given": first.given})
+    return Section("The robot and its twins", f"The first seconds of {names_of([first])[0]}.", film=made) if made else None
 
 
 def glance(fit: Fit) -> Iterable[RenderableType]:

@@ -9,6 +9,7 @@ import numpy as np
 from gapless.checks import put
 from gapless.delay import rows_in_force
 from gapless.errors import BadInput, must_exist
+from gapless.report import Printed, Section, Table, few
 
 UNITS = {
     "q": "rad",
@@ -41,8 +42,8 @@ HELD = ("q_cmd", "dq_cmd", "tau_cmd", "tau_ff", "kp", "kd", "enabled")
 """Signals that hold their value until the next message; all others vary in between."""
 
 
-@dataclass(frozen=True, eq=False)
-class Signal:
+@dataclass(frozen=True, eq=False, repr=False)
+class Signal(Printed):
     """One quantity over time, on its own clock. A missing value is NaN; infinity is refused."""
 
     name: str
@@ -79,6 +80,12 @@ class Signal:
         for attribute, value in (("time", time), ("values", values), ("columns", columns), ("host_time", host)):
             put(self, attribute, value)
 
+    def described(self) -> Section:
+        spans = [(np.nanmin(c), np.nanmax(c)) if np.isfinite(c).any() else (np.nan, np.nan) for c in self.values.T]
+        rows = [[column, f"{low:.4g}", f"{high:.4g}"] for column, (low, high) in zip(self.columns, spans, strict=True)]
+        title = f"{self.name} [{self.unit}], {len(self.time)} samples of {len(self.columns)} columns"
+        return Section(title, table=Table(("column", "least", "largest"), [*rows]))
+
     @property
     def unit(self) -> str:
         return UNITS[self.name]
@@ -108,8 +115,8 @@ class Provenance:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Log:
+@dataclass(frozen=True, repr=False, eq=False)
+class Log(Printed):
     """Named signals, their joints, where they came from, and constants (`meta`: gains, supply, known mass)."""
 
     signals: Mapping[str, Signal]
@@ -137,6 +144,13 @@ class Log:
         """A log whose signals share one clock. time: (n,); each signal: (n, number of joints or axes)."""
         made = {k: Signal(k, time, v, AXES.get(k, tuple(joints)), host_time) for k, v in signals.items()}
         return cls(made, tuple(joints), provenance or Provenance(), dict(meta or {}))
+
+    def described(self) -> Section:
+        rows = []
+        for name, signal in self.signals.items():
+            rows.append([name, signal.unit, few(signal.columns), f"{len(signal.time)}", f"{self.rate(name):.1f}"])
+        title = f"{self.name}: {self.duration:.1f} s, {len(self.joints)} joints"
+        return Section(title, table=Table(("signal", "unit", "columns", "samples", "Hz"), [*rows], words=3))
 
     def __getitem__(self, name: str) -> Signal:
         if name not in self.signals:

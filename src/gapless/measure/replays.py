@@ -20,12 +20,29 @@ from gapless.logs import Log
 from gapless.measure.admission import admitted_part
 from gapless.measure.signals import units
 from gapless.plain import NOT_SAVED
-from gapless.report import BLUE, GREY, RED, Plot, Result, Section, Table, Verdict, in_terminal, known, line, notes, short, shown
+from gapless.report import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Film,
+    Plot,
+    Result,
+    Section,
+    Table,
+    Verdict,
+    in_terminal,
+    known,
+    line,
+    notes,
+    short,
+    shown,
+)
 from gapless.twin import Origin, Twin, origin_of
-from gapless.worlds import Replay, Replayer
+from gapless.worlds import Replay, Replayer, base_poses, film
 
 HORIZONS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Times since the start of a window at which errors are told [s]."""
+MOST_WORST = 5  # joints that are named first
 MOST_POINTS = 4000  # of a line; more cannot be seen and make the file slow
 
 
@@ -61,6 +78,8 @@ class Replays(Result):
     origin: Origin
     replays: dict[str, Replay] = field(default_factory=dict, metadata=NOT_SAVED)
     """By log; a loaded result has none."""
+    moving: Film | None = field(default=None, metadata=NOT_SAVED)
+    """Of the first log."""
 
     @property
     def title(self) -> str:
@@ -83,8 +102,9 @@ class Replays(Result):
         return Verdict(f"The model is {'; and '.join(texts)}.", good=good)
 
     def sections(self) -> Iterator[Section]:
+        yield self._summary()
         yield self._errors()
-        legend = [("measured", BLUE), ("command", GREY), ("replayed", RED)]
+        legend = [("measured", BLUE), ("command", GREY), ("replayed", ORANGE)]
         for log, replay in self.replays.items():
             plots = [_plot(replay, j, self.units[name]) for j, name in enumerate(replay.joints)]
             yield Section(log, "Positions over time [s].", legend=legend, plots=plots, wide=True)
@@ -100,6 +120,17 @@ class Replays(Result):
             *notes("assumed", self.warnings),
             told,
         ]
+
+    def _summary(self) -> Section:
+        """The figures to take away, and both robots moving."""
+        worst = sorted(self.rmse["q"], key=lambda j: -np.nan_to_num(self.rmse["q"][j], nan=np.inf))[:MOST_WORST]
+        rows = []
+        for joint in worst:
+            factor, name = shown(self.units[joint])
+            rows.append([joint, *(f"{short(factor * by[joint])} {name}" for by in (self.rmse["q"], self.command))])
+        text = f"The first seconds of {next(iter(self.replays))}." if self.moving and self.replays else ""
+        table = Table(("joints that are most off", "replayed", "command"), rows)
+        return Section("At a glance", text, table, film=self.moving)
 
     def _errors(self) -> Section:
         columns = [self.command, self.rmse["q"], *self.horizons.values()]
@@ -152,7 +183,7 @@ def replay_logs(
         tick()
     if not used:
         raise refused[0] if refused else BadInput("name at least one log")
-    every = list(replays.values())
+    every, first = list(replays.values()), next(iter(replays.values()))
     if all(r.failed.all() for r in every):
         raise PhysicsError(f"{used[0].name}: the physics of {twin.name} breaks in every window ({every[0].broke})")
     signals = [s for s in every[0].replayed if all(s in r.replayed for r in every)]
@@ -180,7 +211,17 @@ def replay_logs(
         noted=(*(f"left out {error}" for error in refused), *noted),
         origin=origin_of(twin, used),
         replays=replays,
+        moving=_film(twin, first),
     )
+
+
+def _film(twin: Twin, replay: Replay) -> Film | None:
+    """The measured robot, and the replayed one as a ghost."""
+    sampled = ~np.isnan(replay.time)
+    signals = {"measured": replay.measured, "replayed": {s: v[0] for s, v in replay.replayed.items()}}
+    base = {label: poses[sampled] for label, by in signals.items() if (poses := base_poses(twin, by)) is not None}
+    time = (replay.starts[:, None] - replay.starts[0] + replay.time)[sampled]
+    return film(twin, time, {label: by["q"][sampled] for label, by in signals.items()}, base if len(base) == 2 else None)
 
 
 def _pooled(errors: Sequence[Array]) -> Array:
@@ -206,7 +247,7 @@ def _plot(replay: Replay, joint: int, unit: str) -> Plot:
     for name, values, colour, width in (
         ("measured", replay.measured["q"][..., joint], BLUE, 2.5),
         ("command", replay.command[..., joint], GREY, 1.0),
-        ("replayed", replay.replayed["q"][0, ..., joint], RED, 1.5),
+        ("replayed", replay.replayed["q"][0, ..., joint], ORANGE, 1.5),
     ):
         every = max(1, values.size // MOST_POINTS)
         x, y = (np.hstack([part, broken]).ravel()[::every] for part in (time, factor * values))

@@ -1,6 +1,7 @@
 """Reports: what a person would rather look at than read, on one page or in a terminal; and what every result can do."""
 
-from gapless.report.result import Result, in_terminal, notes
+from gapless.report.printed import Printed, first_rows, in_terminal
+from gapless.report.result import Result, notes
 from gapless.report.sections import (
     BLUE,
     COLOURS,
@@ -10,6 +11,7 @@ from gapless.report.sections import (
     PURPLE,
     RED,
     Cell,
+    Film,
     Plot,
     Section,
     Table,

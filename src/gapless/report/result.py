@@ -3,28 +3,25 @@
 A result is a frozen dataclass. Its JSON has its fields, less those that are marked `NOT_SAVED`.
 """
 
-import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from gapless.errors import BadInput
 from gapless.files import reason
 from gapless.plain import plain, read_json, typed, write_json
+from gapless.report.printed import Printed
 from gapless.report.sections import Section, Verdict, write
 
-WIDTH = 100  # letters: of a result as text, where no terminal says how wide it is
 PAGE = "report.html"
 
 
-class Result:
+class Result(Printed):
     """Base of all results."""
 
     NAME: str
@@ -95,30 +92,8 @@ class Result:
         colour = "green" if verdict.good else "yellow"
         return Group(Panel(Text(verdict.text), border_style=colour, title=self.NAME, title_align="left"), *self.glance())
 
-    def __str__(self) -> str:
-        console = Console(width=WIDTH, file=io.StringIO(), color_system=None)
-        console.print(self)
-        return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict().text}>"
-
-    def _repr_html_(self) -> str:
-        """For a notebook."""
-        console = Console(width=WIDTH, file=io.StringIO(), record=True, force_jupyter=False)
-        console.print(self)
-        return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.3">{code}</pre>')
-
-
-def in_terminal(section: Section) -> Group:
-    """A section's heading and table as a terminal shows them."""
-    assert section.table is not None
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, heading in enumerate(section.table.head):
-        table.add_column(Text(heading), justify="left" if i < section.table.words else "right", overflow="fold")
-    for row in section.table.rows:
-        table.add_row(*(Text(cell if isinstance(cell, str) else cell.text) for cell in row))
-    return Group(Text(f"\n{section.title}", "bold"), table)
 
 
 def notes(label: str, sentences: Sequence[str], style: str = "yellow") -> list[Text]:

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gapless.arrays import Array
 from gapless.files import atomic
 
-TEMPLATE = Path(__file__).with_name("page.html")
+TEMPLATE, VIEWER = (Path(__file__).with_name(name) for name in ("page.html", "viewer.js"))
 # seen on white and on black, and by the colour-blind
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#9a9a9a"
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")
+GHOSTS = ("", ORANGE, RED)  # of robots that are drawn over the first
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,23 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Film:
+    """Robots that move, as plain data: shapes on bodies, and the poses of the bodies over time (see viewer.js)."""
+
+    shapes: Sequence[Mapping[str, Any]]
+    """Each with `body`, `kind` (box, cylinder, capsule, ellipsoid, mesh), `size`, `pos`, `quat`, `colour`, `points`."""
+    time: Array
+    """Shape: (frames,) [s]."""
+    poses: Mapping[str, Array]
+    """What to call a robot, to positions [m] and quaternions of its bodies. Shape of each: (frames, bodies, 7).
+
+    The first has its own colours, the others are drawn over it as ghosts.
+    """
+    floor: float
+    """Height of the ground [m]."""
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading and what is under it, in this order."""
 
@@ -78,6 +97,8 @@ class Section:
     """Whether plots may be half as wide as usual."""
     wide: bool = False
     """Whether they fill the width of the page."""
+    film: Film | None = None
+    """Beside the table, where the page is wide enough."""
 
 
 def write(path: str | os.PathLike[str], title: str, verdict: Verdict, sections: Sequence[Section]) -> None:
@@ -92,16 +113,46 @@ def write(path: str | os.PathLike[str], title: str, verdict: Verdict, sections: 
         verdict=verdict,
         sections=list(zip(sections, paragraphs, strict=True)),
         figure=lambda plot: _json({"data": plot.data, "layout": plot.layout}),
+        scene=lambda film: _json(_scene(film)),
+        ghosts=GHOSTS,
+        viewer=VIEWER.read_text() if any(s.film for s in sections) else "",
         plotly=get_plotlyjs(),
     )
     with atomic(Path(path)) as part:
         part.write_text(html, encoding="utf-8")
 
 
+def _scene(film: Film) -> dict[str, Any]:
+    """A film as the viewer takes it. What is not finite stays at the origin."""
+    first = np.nan_to_num(next(iter(film.poses.values())))
+    used = sorted({int(shape["body"]) for shape in film.shapes})
+    places = np.concatenate([np.nan_to_num(p)[:, used, :3].reshape(-1, 3) for p in film.poses.values()])
+    low, high = np.percentile(places, [1, 99], axis=0) if len(places) else np.zeros((2, 3))
+    robots = []
+    for i, (label, poses) in enumerate(film.poses.items()):
+        colour = [int(GHOSTS[i][k : k + 2], 16) / 255 for k in (1, 3, 5)] if i else None
+        values = np.nan_to_num(poses[:, used]).astype("<f4")
+        robots.append({"label": label, "colour": colour, "alpha": 0.5 if i else 1.0, "poses": _base64(values)})
+    shapes = [dict(shape) | {"body": used.index(int(shape["body"]))} for shape in film.shapes]
+    return {
+        "shapes": shapes,
+        "bodies": len(used),
+        "time": _base64(np.asarray(film.time, "<f4")),
+        "robots": robots,
+        "centre": ((low + high) / 2).tolist(),
+        "radius": max(float(np.linalg.norm(high - low)) / 2, 0.1) if first.size else 1.0,
+        "floor": film.floor,
+    }
+
+
+def _base64(array: Array) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
 def numbers(values: ArrayLike) -> dict[str, str]:
     """Numbers for plotly, as single-precision bytes: a third of what they take as text."""
     array = np.asarray(values, dtype="<f4")
-    return {"dtype": "f4", "bdata": base64.b64encode(array.tobytes()).decode()}
+    return {"dtype": "f4", "bdata": _base64(array)}
 
 
 def line(x: ArrayLike, y: ArrayLike, colour: str, width: float = 1.5, dash: str = "solid", name: str = "") -> dict[str, Any]:

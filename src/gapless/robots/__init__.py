@@ -28,3 +28,4 @@ from gapless.robots.load import BUILT_IN, MODEL_FILES, choose_joints, files_of, 
 from gapless.robots.model import RobotModel, home_data, home_key
 from gapless.robots.protocol import Command, Reading, Robot
 from gapless.robots.rover import differential_drive
+from gapless.robots.shapes import ground, shapes

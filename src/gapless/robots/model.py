@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.report import Printed, Section, Table
 from gapless.robots.drives import ONE_AXIS, Drive, base_joint, driven_joints, drives, every_drive, torque_limit
 
 _FLOORS = (int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtGeom.mjGEOM_HFIELD))
@@ -35,8 +36,8 @@ class Joint:
     """Viscous friction [N m s/rad]."""
 
 
-@dataclass(frozen=True)
-class RobotModel:
+@dataclass(frozen=True, repr=False)
+class RobotModel(Printed):
     """A loaded robot. `spec` is for copying and editing, `model` is compiled from it; treat both as read-only."""
 
     name: str
@@ -47,6 +48,15 @@ class RobotModel:
     """A sentence for each thing that the file leaves open and that had to be assumed."""
     control_dt: float
     """Time between two commands, a whole number of physics steps [s]."""
+
+    def described(self) -> Section:
+        rows = []
+        for j in self.joint_table:
+            numbers = (j.kp, j.kd, j.torque_limit, j.armature, j.friction)
+            rows.append([j.name, f"{j.low:.2f} .. {j.high:.2f}", *(f"{number:.4g}" for number in numbers)])
+        base = "free base" if self.floating else "fixed base"
+        title = f"{self.name}: {len(self.joints)} joints, {self.mass:.2f} kg, {base}; units: rad, N m, kg m2"
+        return Section(title, table=Table(("joint", "range", "kp", "kd", "torque limit", "armature", "friction"), rows))
 
     @cached_property
     def joints(self) -> tuple[str, ...]:

@@ -8,21 +8,35 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.plain import plain, read_json, typed, write_json
+from gapless.report import Printed, Section, Table, first_rows
 from gapless.twin.space import Space
 
 FORMAT, OLDER = "gapless belief 2", "gapless belief 1"
 MAX_FILE = 256 * 2**20  # bytes: a million particles of 30 parameters
+DRAWS = 1000  # for the intervals that are printed
 
 
-@dataclass(frozen=True)
-class Point:
+class _Printed(Printed):
+    """Every belief prints its mean and 90 % interval."""
+
+    def described(self) -> Section:
+        belief = cast("Belief", self)
+        low, high = np.percentile(belief.sample(DRAWS, np.random.default_rng(0)), (5, 95), axis=0)
+        columns = zip(belief.space.parameters, belief.mean(), low, high, strict=True)
+        rows = [[p.name, f"{mean:.4g}", f"{least:.4g} .. {most:.4g}", p.unit] for p, mean, least, most in columns]
+        head = ("parameter", "mean", "90 % interval", "unit")
+        return Section(f"belief about {len(belief.space)} parameters", table=Table(head, first_rows(rows)))
+
+
+@dataclass(frozen=True, repr=False)
+class Point(_Printed):
     """Certainty: one value each."""
 
     space: Space
@@ -42,8 +56,8 @@ class Point:
         return self
 
 
-@dataclass(frozen=True)
-class Box:
+@dataclass(frozen=True, repr=False)
+class Box(_Printed):
     """Every value between two bounds is as likely, in the scaled space (so a factor is log-uniform)."""
 
     space: Space
@@ -71,8 +85,8 @@ class Box:
         return Box(self.space, _nearer(self, self.low, by), _nearer(self, self.high, by))
 
 
-@dataclass(frozen=True)
-class Gaussian:
+@dataclass(frozen=True, repr=False)
+class Gaussian(_Printed):
     """A Gaussian in the scaled space, mirrored back where it leaves the bounds: a delay around zero is a half-Gaussian."""
 
     space: Space
@@ -109,8 +123,8 @@ class Gaussian:
         return dataclasses.replace(self, covariance=self.covariance * _fraction(by) ** 2)
 
 
-@dataclass(frozen=True)
-class Particles:
+@dataclass(frozen=True, repr=False)
+class Particles(_Printed):
     """Weighted samples."""
 
     space: Space
@@ -139,8 +153,8 @@ class Particles:
 Plain = Point | Box | Gaussian | Particles
 
 
-@dataclass(frozen=True)
-class Both:
+@dataclass(frozen=True, repr=False)
+class Both(_Printed):
     """Two beliefs about different parameters of one robot, which have nothing to do with each other."""
 
     one: Plain

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
+from gapless.report import Printed, Section, Table, first_rows
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ def _each(attribute: str) -> cached_property[Array]:
     return cached_property(lambda space: np.array([getattr(p, attribute) for p in space.parameters]))
 
 
-@dataclass(frozen=True)
-class Space:
+@dataclass(frozen=True, repr=False)
+class Space(Printed):
     """Named parameters in one order. Vectors over it have shape (..., len(space))."""
 
     parameters: tuple[Parameter, ...]
@@ -84,6 +85,11 @@ class Space:
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise BadInput(f"parameter {twice!r} is named twice")
+
+    def described(self) -> Section:
+        rows = [[p.name, f"{p.nominal:.4g}", f"{p.low:.4g}", f"{p.high:.4g}", p.unit] for p in self.parameters]
+        head = ("parameter", "nominal", "least", "largest", "unit")
+        return Section(f"{len(self)} parameters", table=Table(head, first_rows(rows)))
 
     def __len__(self) -> int:
         return len(self.parameters)

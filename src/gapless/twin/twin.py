@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
+from gapless.report import Section
 from gapless.robots import RobotModel, load_robot
 from gapless.twin import callback, path, prepare, quantities, save
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
@@ -24,7 +25,7 @@ from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.space import Parameter, Space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Twin(RobotModel):
     """A robot's model with mechanisms installed; its spec is as MuJoCo saves it (angles in radians, classes resolved).
 
@@ -35,6 +36,10 @@ class Twin(RobotModel):
 
     mechanisms: tuple[Mechanism, ...]
     bound: tuple[Bound, ...]
+
+    def described(self) -> Section:
+        robot, kinds = super().described(), ", ".join(type(m).__name__.lower() for m in self.mechanisms)
+        return dataclasses.replace(robot, title=f"{robot.title}; {len(self.space)} parameters of {kinds}")
 
     @classmethod
     def load(

@@ -7,6 +7,7 @@ that delays, skews, biases and loses readings. `gapless.delay` holds the arithme
 from gapless.worlds.command_path import Stream
 from gapless.worlds.drive_commands import DriveCommands, drive_commands
 from gapless.worlds.engine import quiet
+from gapless.worlds.film import base_poses, film
 from gapless.worlds.initial_state import SPAN as VELOCITY_SPAN
 from gapless.worlds.motions import multisine, periods as motion_periods, plan as plan_motion
 from gapless.worlds.recording import record

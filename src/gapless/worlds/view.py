@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import base_joint, imu_of
-from gapless.rotations import multiply
+from gapless.robots import base_joint
 from gapless.twin import Twin
+from gapless.worlds.film import base_poses
 from gapless.worlds.replayer import Replay
 
 GHOST = "ghost_"
@@ -42,12 +42,10 @@ class Pair:
     def _pose(self, twin: Twin, prefix: str, signals: dict[str, np.ndarray]) -> None:
         for j, name in enumerate(twin.joints):
             self.qpos[:, self.model.joint(prefix + name).qposadr[0]] = signals["q"][:, j]
-        imu, base = imu_of(twin.model), base_joint(twin.model)
-        if imu is not None and base is not None:
+        base, poses = base_joint(twin.model), base_poses(twin, signals)
+        if base is not None and poses is not None:
             first = self.model.joint(prefix + twin.model.joint(base).name).qposadr[0]
-            self.qpos[:, first : first + 3] = signals.get("base_pos", twin.home[imu.qpos : imu.qpos + 3])
-            mounted = np.broadcast_to(imu.quat * [1, -1, -1, -1], signals["quat"].shape)
-            self.qpos[:, first + 3 : first + 7] = multiply(signals["quat"], mounted)  # the base's own, not the IMU's
+            self.qpos[:, first : first + 7] = poses
 
     def frame(self) -> tuple[np.ndarray, float]:
         """Centre and radius of a ball around both robots at the start [m]."""

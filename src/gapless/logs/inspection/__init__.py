@@ -5,6 +5,7 @@ print(inspection)
 for finding in inspection.findings: print(finding.severity, finding.sentence)
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,11 +23,11 @@ from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.inspection.slip import slip_findings
 from gapless.logs.log import Log
 from gapless.plain import NOT_SAVED
-from gapless.report import COLOURS, Plot, Result, Section, Table, Verdict, line
+from gapless.report import BLUE, GREY, RED, Plot, Result, Section, Table, Verdict, line
 
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: "cyan"}
 MEASURED = {"q_cmd": "q", "dq_cmd": "dq", "tau_cmd": "tau"}
-MOST_POINTS = 4000
+MOST_POINTS = 1000
 """Points drawn of a channel: the lowest and highest of each stretch, so that no spike is lost."""
 
 
@@ -57,7 +58,7 @@ class Inspection(Result):
 
     @property
     def title(self) -> str:
-        return f"Inspection of {self.source or 'a log'}"
+        return f"Inspection of {os.path.basename(self.source) or 'a log'}"
 
     def verdict(self) -> Verdict:
         counts = {kind: sum(f.severity == kind for f in self.findings) for kind in (ERROR, WARNING)}
@@ -72,8 +73,10 @@ class Inspection(Result):
         for name, signal in self.log.signals.items() if self.log else ():
             if name in MEASURED and MEASURED[name] in self.log:  # type: ignore[operator]
                 continue  # drawn with what was measured
-            legend = [(c, COLOURS[i % len(COLOURS)]) for i, c in enumerate(signal.columns)]
-            yield Section(f"{name} [{signal.unit}]", self._told(name), legend=legend, plots=[self._plot(name)], wide=True)
+            pair = next((c for c, m in MEASURED.items() if m == name and c in self.log), None)  # type: ignore[operator]
+            legend = [("measured", BLUE), *([("command", GREY)] if pair else []), ("where something was found", RED)]
+            plots = [self._plot(name, pair, column) for column in signal.columns]
+            yield Section(f"{name} [{signal.unit}]", "Over time [s].", legend=legend, plots=plots, narrow=True)
 
     def __rich__(self) -> RenderableType:
         by_rate: dict[str, list[str]] = {}
@@ -97,26 +100,21 @@ class Inspection(Result):
         if unclear := [j for j, d in self.delays.items() if not d.determined]:
             yield f"not determined by this log: {', '.join(unclear)}"
 
-    def _told(self, name: str) -> str:
-        pair = next((c for c, m in MEASURED.items() if m == name and self.log and c in self.log), None)
-        return f"Over time [s]{f'; dotted: {pair}' if pair else ''}; grey: where something was found."
-
-    def _plot(self, name: str) -> Plot:
-        """All columns of a signal, its command dotted over them, and findings as grey bands."""
+    def _plot(self, name: str, pair: str | None, column: str) -> Plot:
+        """One column of a signal, its command over it, and findings as grey bands."""
         assert self.log is not None
         start, data = self.log.start, []
-        for signal in (s for s in self.log.signals.values() if name in (s.name, MEASURED.get(s.name))):
-            for i, column in enumerate(signal.columns):
-                x, y = _thinned(signal.time - start, signal.values[:, i])
-                dash = "solid" if signal.name == name else "dot"
-                data.append(line(x, y, COLOURS[i % len(COLOURS)], 1.2, dash, f"{signal.name} {column}"))
+        for signal, colour in ((pair, GREY), (name, BLUE)):
+            if signal and column in self.log[signal].columns:
+                x, y = _thinned(self.log[signal].time - start, self.log[signal].column(column))
+                data.append(line(x, y, colour, 1.2, name=signal))
         bands = [
-            {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "grey", "opacity": 0.2, "line": {"width": 0}}
+            {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": RED, "opacity": 0.2, "line": {"width": 0}}
             | {"x0": f.start - start, "x1": max(f.end, f.start + 1e-3) - start}
             for f in self.findings
-            if f.signal == name and f.start is not None and f.end is not None
+            if f.signal in (name, pair) and f.joint in ("", column) and f.start is not None and f.end is not None
         ]
-        return Plot(name, data, {"shapes": bands}, height=220)
+        return Plot(column, data, {"shapes": bands}, height=150)
 
 
 def inspect(log: Log, model: Ranges | None = None, delay: bool = False, more: Iterable[Finding] = ()) -> Inspection:
