@@ -69,8 +69,8 @@ def joint_orders(names: tuple[str, ...], robot: RobotModel) -> dict[str, tuple[s
         "the order of the model's tree (depth first)": tree,
         "breadth-first order, as Isaac Lab has it": sorted(tree, key=lambda n: depth[n]),
         "alphabetical order": sorted(tree),
-        "an order with left and right exchanged": [_other_side(n) if _other_side(n) in depth else n for n in names],
-        "the order of the SDK, right legs first": [_other_side(d.name) if _other_side(d.name) in depth else d.name for d in used],
+        "an order with left and right exchanged": [other_side(n) if other_side(n) in depth else n for n in names],
+        "the order of the SDK, right legs first": [other_side(d.name) if other_side(d.name) in depth else d.name for d in used],
     }
     return {what: tuple(o) for what, o in orders.items() if sorted(o) == sorted(names) and tuple(o) != tuple(names)}
 
@@ -82,7 +82,7 @@ def _depth(model: Any, body: int) -> int:
     return deep
 
 
-def _other_side(name: str) -> str:
+def other_side(name: str) -> str:
     """A joint's partner by its name."""
     for a, b in (("left", "right"), ("Left", "Right"), ("FL", "FR"), ("RL", "RR"), ("HL", "HR"), ("LF", "RF"), ("LH", "RH")):
         if a in name:

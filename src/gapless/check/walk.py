@@ -10,7 +10,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.policy import Contract, Gait, Observer, targets
-from gapless.robots import RobotModel, base_joint, geom_bottoms, torque_limit
+from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
 
 Network = Callable[[Array], Array]
@@ -79,7 +79,7 @@ def walk(
         seconds: how long.
         effort: torque limits in the contract's order, those of contract and model unless given [N m].
     """
-    scene = _Scene(contract, robot, effort)
+    scene = Scene(contract, robot, effort)
     if callable(reset := getattr(network, "reset", None)):
         reset()
     observer, gait = Observer(contract, 1), Gait(contract, 1)
@@ -136,7 +136,7 @@ def chatter(actions: Array) -> float:
     return float(power[len(power) // 2 :].sum() / max(power.sum(), 1e-12))
 
 
-class _Scene:
+class Scene:
     """The robot's model with the contract's gains as servos, which MuJoCo integrates implicitly, as fast drives would."""
 
     def __init__(self, contract: Contract, robot: RobotModel, effort: Array | None):
@@ -148,6 +148,7 @@ class _Scene:
         self.model = model = copy.deepcopy(robot.model)
         order = contract.columns(robot.joints)
         drives = [robot.drives[i] for i in order]
+        self._drives = robot.drives
         self.period = contract.timing.control_dt
         step = min(LONGEST_STEP, contract.timing.sim_dt or LONGEST_STEP)
         self._substeps = max(1, round(self.period / step))
@@ -166,8 +167,9 @@ class _Scene:
         self.data = data = mujoco.MjData(model)
         data.qpos[:] = robot.home
         data.ctrl[:] = robot.home_command
-        if joints.default_pos is not None and any(joints.default_pos):
+        if joints.default_pos is not None:
             data.qpos[self._qpos] = joints.default_pos
+        self.default = data.qpos[self._qpos].copy()
         base = base_joint(model)
         self.base = None if base is None else int(model.jnt_qposadr[base])
         self._base_dof = 0 if base is None else int(model.jnt_dofadr[base])
@@ -178,14 +180,47 @@ class _Scene:
         self._start = data.qpos.copy()
         mujoco.mj_forward(model, data)
 
-    def _stand(self, body: int) -> None:
-        """Put the lowest point of the robot on the ground below it, a millimetre up."""
+    def _stand(self, body: int, height: float = 0.001) -> None:
+        """Put the lowest point of the robot that high above the ground [m]."""
         model, data = self.model, self.data
         own = (model.body_rootid[model.geom_bodyid] == model.body_rootid[body]) & (
             (model.geom_contype | model.geom_conaffinity) > 0
         )
         if own.any():
-            data.qpos[self.base + 2] += 0.001 - geom_bottoms(model, data)[own].min()
+            data.qpos[self.base + 2] += height - geom_bottoms(model, data)[own].min()
+
+    def put(
+        self, q: Array, dq: Array, quat: Array, gyro: Array, velocity: Array | None, legs: Legs | None, sink: float
+    ) -> None:
+        """Put the robot into a state that sensors saw: on the ground with its lowest point, its speed from its legs.
+
+        Args:
+            q: positions in the contract's order, shape (joints,); so are `dq`.
+            dq: speeds.
+            quat: of the base, without heading.
+            gyro: of the base.
+            velocity: of the base in its own axes, where it is known.
+            legs: that tell it otherwise.
+            sink: how deep its lowest point is in the ground [m].
+        """
+        data, model = self.data, self.model
+        data.qpos[:], data.qvel[:] = self._start, 0.0
+        data.qpos[self._qpos], data.qvel[self._dof] = q, dq
+        if self.base is not None:
+            data.qpos[self.base + 3 : self.base + 7] = quat
+            mujoco.mj_kinematics(model, data)
+            self._stand(int(model.jnt_bodyid[base_joint(model)]), -sink)
+            if velocity is None and legs is not None:
+                whole = {d.name: (data.qpos[d.qpos], data.qvel[d.dof]) for d in self._drives}
+                both = np.array([whole[d.name] for d in self._drives]).T
+                velocity = legs.velocity(both[:1], both[1:], quat[None], gyro[None])[0]
+            turn = np.zeros(3)
+            if velocity is not None:
+                mujoco.mju_rotVecQuat(turn, velocity, quat)
+            data.qvel[self._base_dof : self._base_dof + 3] = turn
+            data.qvel[self._base_dof + 3 : self._base_dof + 6] = gyro
+        data.qacc_warmstart[:] = 0.0
+        mujoco.mj_forward(model, data)
 
     def read(self) -> dict[str, Array]:
         """Readings as sensors would give them, in the contract's order. Shape of each: (1, columns)."""
