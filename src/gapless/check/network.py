@@ -7,12 +7,14 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.check.alternatives import joint_orders, other_side
 from gapless.check.finding import FAIL, NETWORK, PASS, SKIP, WARN, Check
-from gapless.policy import Contract
+from gapless.policy import Action, Contract, Joints, Observation, Policy, Term
 from gapless.robots import RobotModel
 
 Network = Callable[[Array], Array]
 PARITY = 1e-4
 """Largest difference to a golden action, relative where the action is above 1; float32 in another runtime stays below 1e-5."""
+DIAGONAL = 2.5
+"""How much stronger an action answers to its own joint than to others, for a block of columns to be taken for joints."""
 NUDGE = 0.02
 """Of an input, for the Jacobian by differences."""
 
@@ -119,7 +121,7 @@ def layouts(contract: Contract, observation: Array) -> Iterator[tuple[tuple[str,
         yield ("history layout", "the history goes term by term"), np.hstack(by_term)
 
 
-def sanity(network: Network, contract: Contract, begins_scaled: bool | None, ports_memory: bool | None) -> Iterator[Check]:
+def sanity(network: Network, contract: Contract, begins_scaled: bool | None, memoryless: bool) -> Iterator[Check]:
     """Finite, alive, with memory and normaliser as the contract says."""
     rng = np.random.default_rng(0)
     frames = rng.normal(0.0, 0.3, (16, contract.width)).astype(np.float32)
@@ -131,16 +133,16 @@ def sanity(network: Network, contract: Contract, begins_scaled: bool | None, por
         yield Check("network", NETWORK, FAIL, "The network gives the same action whatever it sees.", fix="Export it again.")
         return
     yield Check("network", NETWORK, PASS, "The network runs and depends on what it sees.", float(np.abs(out).max()))
-    if contract.recurrent is not None:
+    if memoryless:
+        sentence = "The network takes and gives a memory, and the contract knows of none: it would be zeroed every period."
+        yield Check("recurrent state", NETWORK, FAIL, sentence, fix="Name its inputs and outputs under recurrent.")
+    elif contract.recurrent is not None:
         same = np.repeat(frames[:1], 8, axis=0)
         moved = difference(run(network, same, True)[1:], run(network, same, True, reset=True)[1:])
         status = PASS if moved > 1e-6 else FAIL
         sentence = f"Its memory changes the action by up to {moved:.3g}."
         fix = "" if status == PASS else "Feed the state that comes out back in; the exporter may have frozen it at zero."
         yield Check("recurrent state", NETWORK, status, sentence, moved, 1e-6, fix=fix)
-    elif ports_memory:
-        sentence = "The network takes and gives a memory, and the contract knows of none: it would be zeroed every period."
-        yield Check("recurrent state", NETWORK, FAIL, sentence, fix="Name its inputs and outputs under recurrent.")
     if contract.normalizer == "baked" and begins_scaled is False:
         sentence = "The contract says that the normaliser is inside the network, and its first layer meets the inputs as they are."
         yield Check("normaliser", NETWORK, FAIL, sentence, fix="Export actor and normaliser together.")
@@ -198,3 +200,25 @@ def order_from_network(sizes: Array, columns: list[int], contract: Contract, rob
     else:
         sentence = f"Left and right joints are treated alike to {stated:.2f} of the answers' size."
         yield Check("symmetry", NETWORK, PASS, sentence, stated)
+
+
+def look_into(model: bytes, width: int, outputs: int) -> Iterator[Check]:
+    """Where a network without a contract seems to take one number a joint: columns whose answers are strongest joint by joint."""
+    names = tuple(f"joint {i}" for i in range(outputs))
+    try:
+        contract = Contract(Joints(names), Action("position", names), Observation((Term("all", "all", width),)))
+        sizes = jacobian(Policy(contract, model), contract, np.random.default_rng(0).normal(0.0, 0.1, (4, width)))
+    except ValueError:
+        return
+    strength = []
+    for start in range(width - outputs + 1):
+        block = sizes[:, start : start + outputs]
+        strength.append(float(np.diag(block).mean() / max(float(np.mean(block)), 1e-12)))
+    starts: list[int] = []
+    for start in np.argsort(strength)[::-1]:
+        if strength[start] > DIAGONAL and all(abs(start - s) >= outputs for s in starts):
+            starts.append(int(start))
+    if starts:
+        words = ", ".join(f"{s} to {s + outputs - 1}" for s in sorted(starts))
+        sentence = f"Joint by joint, actions answer most to the columns {words}: positions, speeds or last actions stand there."
+        yield Check("layout", NETWORK, WARN, sentence, strength[starts[0]], DIAGONAL, fix="State observation.terms accordingly.")

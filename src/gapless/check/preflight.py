@@ -20,8 +20,6 @@ Network = Callable[[Array], Array]
 Golden = tuple[Array, Array]
 TRACKS = 0.5
 """Share of the distance that was asked for, below which a robot does not do what it is told."""
-CONVINCES = 0.7
-"""The same, above which an alternative is believed where the contract as it stands fails."""
 CLOSE = 0.15
 """Difference in tracking within which alternatives are equally good; then the more common mistake is named."""
 PREDICTS = 0.8
@@ -55,13 +53,14 @@ class Subject:
     golden: Golden | None = None
     begins_scaled: bool | None = None
     """Whether the network shifts or scales its inputs first; None where that is not known."""
-    ports_memory: bool | None = None
+    memoryless: bool = False
+    """Whether the contract knows nothing of a memory that the network takes."""
 
     @staticmethod
     def of(candidate: Candidate, robot: RobotModel | None) -> "Subject":
         assert candidate.policy is not None and candidate.contract is not None
-        memory = any("no memory" in n for n in candidate.notes)
-        return Subject(candidate.policy, candidate.contract, robot, candidate.golden, candidate.normalizer, memory)
+        known = candidate.normalizer, candidate.memoryless
+        return Subject(candidate.policy, candidate.contract, robot, candidate.golden, *known)
 
 
 def default_command(contract: Contract) -> tuple[float, ...]:
@@ -125,7 +124,7 @@ def preflight(subject: Subject, command: Sequence[float] | None = None, seconds:
 def _first(subject: Subject) -> list[Check]:
     """Observation to action."""
     contract = subject.contract
-    checks = [*net.sanity(subject.network, contract, subject.begins_scaled, subject.ports_memory)]
+    checks = [*net.sanity(subject.network, contract, subject.begins_scaled, subject.memoryless)]
     if _fails(checks):
         return checks
     checks += net.golden_parity(subject.network, contract, subject.golden)
@@ -240,7 +239,7 @@ def _by_walking(subject: Subject, symptoms: list[Check], asked: tuple[float, ...
             continue
         share = walked.distance / walked.asked if walked.asked > 0 else 1.0
         quality = 1.0 - abs(share - 1.0)
-        if not walked.fell and quality >= CONVINCES:
+        if not walked.fell and quality >= TRACKS:
             tried.append((quality - walked.chatter / 2, other))
     if not tried:
         return None
@@ -248,7 +247,7 @@ def _by_walking(subject: Subject, symptoms: list[Check], asked: tuple[float, ...
     best = [other for quality, other in tried if quality >= top - CLOSE]
     hints = bad | {s.name for s in symptoms if s.status == WARN}
     chosen = next((o for o in best if o.defect in hints), best[0])
-    return _named(chosen, "it walks then", top, CONVINCES, [o for o in best if o is not chosen])
+    return _named(chosen, "it walks then", top, TRACKS, [o for o in best if o is not chosen])
 
 
 def _named(chosen: Alternative, evidence: str, figure: float, threshold: float, others: list[Alternative]) -> Check:

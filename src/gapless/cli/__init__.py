@@ -5,12 +5,12 @@ from importlib import import_module
 
 from gapless.errors import BadInput, PhysicsError
 
-COMMANDS = ("robots", "init", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course")
+COMMANDS = ("robots", "init", "inspect", "replay", "gap", "fit", "excite", "export", "standin", "train", "course", "check")
 """In the order of `gapless --help`; each is a file here with a function of its name."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 130 for Ctrl-C."""
+    """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 3 for inconclusive, 130 for Ctrl-C."""
     import tyro
 
     app = tyro.extras.SubcommandApp()

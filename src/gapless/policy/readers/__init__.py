@@ -47,6 +47,8 @@ class Candidate:
     """The network as ONNX."""
     width: int | None = None
     outputs: int | None = None
+    memoryless: bool = False
+    """Whether the contract knows nothing of a memory that the network takes."""
     normalizer: bool = False
     """Whether the network begins with a shift or scale of its inputs."""
 
@@ -76,6 +78,8 @@ def read_policy(
             stating.apply(draft, stating.read_override(Path(override)), str(override), joints, defaults)
         if settings:
             stating.apply(draft, stating.read_settings(settings), "--set", joints, defaults, wins=True)
+        if draft.get("action.kind") in (None, "position"):
+            draft.suppose("action.offset", draft.get("joints.default_pos"), "targets are offsets from the default pose")
         return _candidate(files, draft)
 
 
@@ -94,13 +98,14 @@ def _candidate(files: PolicyFiles, draft: Draft) -> Candidate:
     notes = (*draft.notes, *network.notes)
     if missing := draft.missing():
         return Candidate(policy=None, contract=None, missing=missing, notes=notes, **common)  # type: ignore[arg-type]
+    forgotten = network.recurrent is not None and draft.framework == "gapless" and not draft.get("recurrent")
     if network.recurrent is not None:
         draft.suppose("recurrent", network.recurrent, "pairs of inputs and outputs of the network", INFERRED)
     _must_fit(draft, network.width)
     contract = draft.contract()
     policy = Policy(contract, network.model)
     common["origins"] = dict(draft.origins)
-    return Candidate(policy=policy, contract=contract, notes=notes, **common)  # type: ignore[arg-type]
+    return Candidate(policy=policy, contract=contract, notes=notes, memoryless=forgotten, **common)  # type: ignore[arg-type]
 
 
 def _must_fit(draft: Draft, width: int | None) -> None:

@@ -21,7 +21,9 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
     assert yaml is not None
     table, draft = yaml.table, Draft("unitree_rl_lab")
     order = _order(yaml)
-    if joints and len(joints) > max(order):
+    if joints:
+        if len(joints) <= max(order):
+            raise BadInput(f"{yaml.path}: drives motor {max(order)}, and the model has {len(joints)}: it is another robot's policy")
         if len(joints) == len(order):
             why = f"{yaml.at('joint_ids_map')} counts motors; the order of the model's actuators is taken for theirs"
             draft.put("joints.names", [joints[i] for i in order], why, INFERRED)
