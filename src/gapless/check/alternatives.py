@@ -1,14 +1,14 @@
 """Alternatives: the same contract with one thing read differently, as runtimes and exporters are known to differ."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gapless.policy import Contract, Term
-from gapless.robots import RobotModel, imu_of, torque_limit
+from gapless.robots import RobotModel, base_joint, imu_of, torque_limit
 
 DEGREES = math.degrees(1.0)
 SCALES = {"gyro": (0.2, 0.25), "dq": (0.05,), "velocity": (2.0,), "command": (2.0,)}
@@ -26,10 +26,13 @@ class Alternative:
     contract: Contract
 
 
-def alternatives(contract: Contract, robot: RobotModel) -> Iterator[Alternative]:
-    """Every alternative that differs from the contract as it stands, the most common mistakes first."""
+def alternatives(contract: Contract, robot: RobotModel, first: Collection[str] = ()) -> Iterator[Alternative]:
+    """Every alternative that differs from the contract as it stands, the most common mistakes first.
+
+    first: defects that something else points at, to be tried before all others.
+    """
     seen = {contract.json()}
-    for defect, sentence, change in _changes(contract, robot):
+    for defect, sentence, change in sorted(_changes(contract, robot), key=lambda c: c[0] not in first):
         try:
             other = change()
         except ValueError:  # an alternative that makes no contract is none
@@ -136,9 +139,8 @@ def _signals(contract: Contract, robot: RobotModel) -> Iterator[Change]:
         up = tuple(-g for g in conventions.gravity)
         change = lambda: replace(contract, conventions=replace(conventions, gravity=up))  # noqa: E731
         yield "gravity sign", f"gravity on an upright robot is (0, 0, {up[2]:+g})", change
-    imu = imu_of(robot.model)
-    frames = {None if imu is None else imu.frame, *imu_frames(robot)} - {None, conventions.imu_frame}
-    for frame in sorted(str(f) for f in frames):
+    seat = imu_of(robot.model)
+    for frame in sorted(imu_frames(robot) - {conventions.imu_frame or (seat.frame if seat else "")}):
         yield (
             "IMU frame",
             f"gyro and gravity are those of {frame}",
@@ -152,9 +154,15 @@ def _signals(contract: Contract, robot: RobotModel) -> Iterator[Change]:
         )
 
 
-def imu_frames(robot: RobotModel) -> list[str]:
-    """Sites that look like an IMU's."""
-    return [name for i in range(robot.model.nsite) if "imu" in (name := robot.model.site(i).name).lower()]
+def imu_frames(robot: RobotModel) -> set[str]:
+    """Frames that differ in what an IMU there would read: that of the base, and sites that look like an IMU's elsewhere."""
+    model, seat = robot.model, imu_of(robot.model)
+    if seat is None:
+        return set()
+    base = model.body_weldid[model.jnt_bodyid[base_joint(model)]]
+    sites = (model.site(i) for i in range(model.nsite))
+    moved = {s.name for s in sites if "imu" in s.name.lower() and model.body_weldid[model.site_bodyid[s.id]] != base}
+    return {seat.frame, *moved}
 
 
 def _terms(contract: Contract) -> Iterator[Change]:

@@ -92,12 +92,8 @@ class Step:
     by_joint: dict[str, float]
 
 
-SINKS = (0.0, 0.001, 0.002, 0.004)
-"""Depths by which feet are in the ground while they carry the robot; which one holds depends on the model's contacts [m]."""
-
-
-def predict(contract: Contract, robot: RobotModel, observation: Array, action: Array, most: int = 24) -> Step:
-    """How well physics lead from each frame to the next, with feet as deep in the ground as suits them best.
+def predict(contract: Contract, robot: RobotModel, observation: Array, action: Array, most: int = 32) -> Step:
+    """Put the robot into the state of each frame, give it the action, and compare the joint speeds with those of the next.
 
     Args:
         contract: read by which frames are taken apart, and by which torques act.
@@ -106,12 +102,6 @@ def predict(contract: Contract, robot: RobotModel, observation: Array, action: A
         action: that was given in each, shape (frames, driven joints).
         most: frames to use.
     """
-    steps = (_predict(contract, robot, observation, action, most, sink) for sink in (SINKS if robot.floating else SINKS[:1]))
-    return min(steps, key=lambda s: s.error)
-
-
-def _predict(contract: Contract, robot: RobotModel, observation: Array, action: Array, most: int, sink: float) -> Step:
-    """Put the robot into the state of each frame, give it the action, and compare the joint speeds with those of the next."""
     signals = signals_of(contract, observation)
     if "q" not in signals or "dq" not in signals:
         raise BadInput("the observation shows no joint positions and speeds")
@@ -120,7 +110,7 @@ def _predict(contract: Contract, robot: RobotModel, observation: Array, action: 
     gravity = signals["gravity"] * -contract.conventions.gravity[2] if "gravity" in signals else None
     sent = targets(contract, np.asarray(action, np.float32))
     legs = legs_of(robot) if scene.base is not None and "velocity" not in signals else None
-    wrong, change = [], []
+    wrong, change, sink = [], [], scene.sink()
     for i in _spread(signals, most):
         q, dq = scene.default.copy(), np.zeros(len(scene.default))
         q[where], dq[where] = signals["q"][i], signals["dq"][i]

@@ -152,10 +152,34 @@ def rolling(signals: Signals, dt: float) -> tuple[float, float, int] | None:
     return best
 
 
+def misread(signals: Signals, dt: float) -> bool:
+    """Whether gravity turns as from a quaternion that is read in another order: with the pitch rate, but not with the roll rate.
+
+    Read x first, gravity's x comes out negated, and its y as that of the heading.
+    """
+    if "gyro" not in signals or "gravity" not in signals:
+        return False
+    g, w = signals["gravity"], signals["gyro"]
+    if np.nanstd(w[:, 0]) < 0.05 or np.nanstd(w[:, 1]) < 0.05:
+        return False
+    middle, rate = (g[1:] + g[:-1]) / 2, (w[1:] + w[:-1]) / 2
+    turned = -dt * np.cross(rate, middle)
+    seen = g[1:] - g[:-1]
+    known = np.isfinite(turned).all(axis=1) & np.isfinite(seen).all(axis=1)
+    if known.sum() < FEW or np.std(seen[known, 0]) < 1e-6:
+        return False
+    pitch, roll = (abs(np.corrcoef(turned[known, i], seen[known, i] + 1e-12 * np.arange(known.sum()))[0, 1]) for i in (0, 1))
+    return bool(pitch > RELATED and roll < 0.4)
+
+
 def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
     """Speeds are the change of positions, and the gyro is the turning of gravity: scale, sign, unit, lag, axes and period."""
     dt = contract.timing.control_dt
     if dt is None:
+        return
+    if misread(signals, dt):
+        sentence = "Gravity follows the pitch rate of the gyro, but not its roll rate, as from a quaternion read in another order."
+        yield Check("quaternion order", SIGNALS, FAIL, sentence, fix="Read the quaternion w first (or last): compare with the IMU's manual.")
         return
     turn, roll = turning(signals, dt), rolling(signals, dt)
     if roll and roll[2] and abs(roll[1]) > RELATED:
@@ -227,4 +251,6 @@ def judge(contract: Contract, observation: Array, action: Array | None, robot: R
     signals = signals_of(contract, observation)
     if action is not None:
         checks += last_action(contract, signals, action)
-    return [*checks, *gravity(contract, signals), *motion(contract, signals), *ranges(contract, signals, robot)]
+    dt = contract.timing.control_dt
+    pointing = () if dt is not None and misread(signals, dt) else gravity(contract, signals)
+    return [*checks, *pointing, *motion(contract, signals), *ranges(contract, signals, robot)]

@@ -17,6 +17,8 @@ Network = Callable[[Array], Array]
 """Observations (n, width) to actions (n, driven joints)."""
 LONGEST_STEP = 0.002
 """Of the physics; contacts of legged robots are not believed above [s]."""
+LOCKED = 1e6
+"""Armature of a joint that does not move in a fraction of a second [kg m2]."""
 LOW = 0.5
 """Share of its standing height below which a robot counts as fallen."""
 
@@ -221,6 +223,19 @@ class Scene:
             data.qvel[self._base_dof + 3 : self._base_dof + 6] = gyro
         data.qacc_warmstart[:] = 0.0
         mujoco.mj_forward(model, data)
+
+    def sink(self) -> float:
+        """How deep the robot stands in the ground: its joints locked, it settles for 0.2 s [m]."""
+        if self.base is None:
+            return 0.0
+        model = copy.deepcopy(self.model)
+        free = np.arange(self._base_dof, self._base_dof + 6)
+        model.dof_armature[np.setdiff1d(np.arange(model.nv), free)] = LOCKED
+        data = mujoco.MjData(model)
+        data.qpos[:] = self._start
+        for _ in range(round(0.2 / model.opt.timestep)):
+            mujoco.mj_step(model, data)
+        return float(max(0.0, -data.contact.dist.min())) if data.ncon else 0.0
 
     def read(self) -> dict[str, Array]:
         """Readings as sensors would give them, in the contract's order. Shape of each: (1, columns)."""
