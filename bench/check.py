@@ -58,7 +58,9 @@ def copies(good: Candidate, robot: RobotModel, golden: tuple[np.ndarray, np.ndar
         return Copy(names, replace(good, contract=contract, golden=golden, **changes))
 
     def terms(kinds: tuple[str, ...], **changes: Any) -> Contract:
-        made = tuple(replace(x, **{k: v(x) if callable(v) else v for k, v in changes.items()}) if x.kind in kinds else x for x in o.terms)
+        made = tuple(
+            replace(x, **{k: v(x) if callable(v) else v for k, v in changes.items()}) if x.kind in kinds else x for x in o.terms
+        )
         return replace(c, observation=replace(o, terms=made))
 
     def times(values: Any, factor: float) -> tuple[float, ...]:
@@ -67,7 +69,10 @@ def copies(good: Candidate, robot: RobotModel, golden: tuple[np.ndarray, np.ndar
     order = np.random.default_rng(0).permutation(n)
     swapped = tuple(sorted(j.names))
     yield "joint order", of(replace(c, joints=replace(j, names=swapped), action=replace(a, joints=swapped)), "joint order")
-    yield "sign", of(replace(c, action=replace(a, scale=tuple((scale * np.where(np.arange(len(scale)) == 0, -1, 1)).tolist()))), "sign")
+    yield (
+        "sign",
+        of(replace(c, action=replace(a, scale=tuple((scale * np.where(np.arange(len(scale)) == 0, -1, 1)).tolist()))), "sign"),
+    )
     yield "gains x2", of(replace(c, joints=replace(j, kp=times(j.kp, 2), kd=times(j.kd, 2))), "gains")
     kp, kd = (tuple(g[i] for i in order) for g in (j.kp, j.kd))
     if kp != j.kp:
@@ -87,12 +92,24 @@ def copies(good: Candidate, robot: RobotModel, golden: tuple[np.ndarray, np.ndar
     if any(x.kind == "dq" and not np.allclose(x.scale, 1.0) for x in o.terms):
         yield "unscaled observation", of(terms(("dq",), scale=1.0), "observation scale")
     factor = np.degrees(1.0)
-    yield "degrees", of(terms(("gyro",), scale=lambda x: times(np.atleast_1d(x.scale), factor) if np.ndim(x.scale) else factor * x.scale), "degrees")
+    yield (
+        "degrees",
+        of(
+            terms(("gyro",), scale=lambda x: times(np.atleast_1d(x.scale), factor) if np.ndim(x.scale) else factor * x.scale),
+            "degrees",
+        ),
+    )
     yield "lagged observation", of(terms(("q",), lag=2), "lagged observation")
     limits = tuple(0.25 * x.torque_limit for x in robot.joint_table)
-    yield "clipped torque", of(replace(c, joints=replace(j, effort_limit=tuple(limits[robot.joints.index(x)] for x in j.names))), "torque limit")
+    yield (
+        "clipped torque",
+        of(replace(c, joints=replace(j, effort_limit=tuple(limits[robot.joints.index(x)] for x in j.names))), "torque limit"),
+    )
     pose = (0.0,) * n
-    yield "wrong default pose", of(replace(c, joints=replace(j, default_pos=pose), action=replace(a, offset=(0.0,) * len(a.joints))), "default pose")
+    yield (
+        "wrong default pose",
+        of(replace(c, joints=replace(j, default_pos=pose), action=replace(a, offset=(0.0,) * len(a.joints))), "default pose"),
+    )
     if golden is not None:
         yield "missing normaliser", of(replace(c, normalizer="baked"), "normaliser", policy=unscaled(good), normalizer=False)
     if c.recurrent is not None:
@@ -141,7 +158,11 @@ def main() -> None:
     given = parser.parse_args()
     named, of, false = 0, 0, 0
     shown: list[dict[str, Any]] = []
-    for folder, model, speed in (("rl_sar_go2", "go2", 1.0), ("unitree_rl_lab_g1", "g1", 0.5), ("unitree_rl_mjlab_g1", "g1", 0.5)):
+    for folder, model, speed in (
+        ("rl_sar_go2", "go2", 1.0),
+        ("unitree_rl_lab_g1", "g1", 0.5),
+        ("unitree_rl_mjlab_g1", "g1", 0.5),
+    ):
         robot = load_robot(given.policies / "models" / f"{model}.xml")
         good = read_policy(given.policies / folder, robot)
         command = (speed, 0.0, 0.0)
@@ -159,14 +180,24 @@ def main() -> None:
             shown.append(_row(folder, name, names, result, seconds))
             if not given.json:
                 r = shown[-1]
-                print(f"{folder:20s} {name:24s} {'ok ' if r['right'] else 'NO '} {r['found']:22s} {seconds:5.1f} s  {r['verdict'][:150]}", flush=True)
+                print(
+                    f"{folder:20s} {name:24s} {'ok' if r['right'] else 'NO'} {r['found']:22s} {seconds:5.1f} s  {r['verdict'][:120]}",
+                    flush=True,
+                )
     print(json.dumps(({"cases": shown} if given.json else {}) | {"named": named, "of": of, "false": false}))
 
 
 def _row(folder: str, name: str, names: tuple[str, ...], result: PolicyCheck, seconds: float) -> dict[str, Any]:
     right = result.finding in names if names else result.outcome == "pass"
     found = result.finding or result.outcome
-    return {"policy": folder, "case": name, "right": right, "found": found, "seconds": seconds, "verdict": result.verdict().text}
+    return {
+        "policy": folder,
+        "case": name,
+        "right": right,
+        "found": found,
+        "seconds": seconds,
+        "verdict": result.verdict().text,
+    }
 
 
 if __name__ == "__main__":

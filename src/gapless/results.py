@@ -13,7 +13,17 @@ from gapless.logs import Inspection
 from gapless.measure import Replays
 from gapless.report import Result
 
-KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays, CourseResult, PolicyCheck)
+KINDS: tuple[type[Result], ...] = (
+    Fit,
+    Diagnosis,
+    Experiment,
+    Comparison,
+    WalkingFit,
+    Inspection,
+    Replays,
+    CourseResult,
+    PolicyCheck,
+)
 
 
 def load(folder: str | os.PathLike[str]) -> Result:

@@ -181,8 +181,10 @@ def _terms(contract: Contract) -> Iterator[Change]:
         if term.kind in ("q", "dq", "gyro"):
             for factor in (1 / DEGREES, DEGREES):
                 unit = "rad" if factor < 1 else "degrees"
-                yield "degrees", f"{term.name} is in {unit}", lambda v=_plain(scale * factor), c=change: c(v)  # type: ignore[misc]
-        yield "sign", f"{term.name} is negated", lambda v=_plain(-scale), c=change: c(v)  # type: ignore[misc]
+                other = _plain(scale * factor)
+                yield "degrees", f"{term.name} is in {unit}", lambda v=other, c=change: c(v)  # type: ignore[misc]
+        negated = _plain(-scale)
+        yield "sign", f"{term.name} is negated", lambda v=negated, c=change: c(v)  # type: ignore[misc]
 
 
 def _plain(values: Any) -> Any:
@@ -199,7 +201,11 @@ def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     if action.scale is not None:
         scale = np.broadcast_to(np.asarray(action.scale, float), len(action.joints))
         if (scale < 0).any():
-            yield "sign", "no joint's action is negated", lambda: replace(contract, action=replace(action, scale=tuple(abs(scale))))
+            yield (
+                "sign",
+                "no joint's action is negated",
+                lambda: replace(contract, action=replace(action, scale=tuple(abs(scale)))),
+            )
         for factor in (0.5, 2.0, 0.25, 4.0):
             yield (
                 "action scale",
@@ -224,7 +230,11 @@ def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     if joints.effort_limit is not None:
         limits = {d.name: torque_limit(robot.model, d.actuator) for d in robot.drives}
         full = tuple(limits[n] if np.isfinite(limits.get(n, np.inf)) else None for n in joints.names)
-        yield "torque limit", "the model's own torque limits hold", lambda: replace(contract, joints=replace(joints, effort_limit=full))
+        yield (
+            "torque limit",
+            "the model's own torque limits hold",
+            lambda: replace(contract, joints=replace(joints, effort_limit=full)),
+        )
     yield from _poses(contract, robot)
 
 
@@ -241,8 +251,8 @@ def _poses(contract: Contract, robot: RobotModel) -> Iterator[Change]:
             poses[f"the stated one in {what}"] = [joints.default_pos[order.index(n)] for n in joints.names]
         poses["the stated one in degrees"] = [math.radians(x) for x in joints.default_pos]
     for what, pose in poses.items():
-        offset = tuple(pose[i] for i in index)
-        change = lambda p=tuple(pose), o=offset: replace(  # noqa: E731
+        added = tuple(pose[i] for i in index)
+        change = lambda p=tuple(pose), o=added: replace(  # noqa: E731
             contract, joints=replace(joints, default_pos=p), action=replace(action, offset=o)
         )
         yield "default pose", f"the default pose is {what}", change

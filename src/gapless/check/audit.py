@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gapless.logs import Log
 from gapless.policy import Contract, Gait, Observer, targets
 from gapless.robots import RobotModel
 
-Network = Callable[[Array], Array]
+Network = Callable[[Any], Any]
 AGREES = 0.15
 """Share of the commands' spread that may be left where a rebuilt policy gives what the log holds; clocks make a few percent."""
 EXPLAINS = 0.5
@@ -85,7 +86,9 @@ def _with_source(checks: Iterator[Check], where: str) -> Iterator[Check]:
 
 
 def _run(contract: Contract, log: Log) -> tuple[Run | None, list[Check]]:
-    needed = {"q", "dq", "q_cmd"} | ({"quat"} if any(t.kind in ("gravity", "quat") for t in contract.observation.terms) else set())
+    needed = {"q", "dq", "q_cmd"} | (
+        {"quat"} if any(t.kind in ("gravity", "quat") for t in contract.observation.terms) else set()
+    )
     needed |= {"gyro"} if any(t.kind == "gyro" for t in contract.observation.terms) else set()
     if missing := sorted(s for s in needed if s not in log):
         sentence = f"The log has no {', '.join(missing)}, so observations cannot be rebuilt."
@@ -102,14 +105,20 @@ def _run(contract: Contract, log: Log) -> tuple[Run | None, list[Check]]:
         sentence = f"Commands come every {1e3 * period:.1f} ms, and the policy was trained with {1e3 * dt:g} ms."
         checks.append(Check("period", SIGNALS, FAIL, sentence, 1e3 * period, 1e3 * dt, "ms", "Run the policy at its period."))
     else:
-        checks.append(Check("period", SIGNALS, PASS, f"Commands come every {1e3 * period:.1f} ms.", 1e3 * period, 1e3 * dt, "ms"))
+        checks.append(
+            Check("period", SIGNALS, PASS, f"Commands come every {1e3 * period:.1f} ms.", 1e3 * period, 1e3 * dt, "ms")
+        )
     if period < 0.8 * dt:  # a faster loop repeats each target: its first moment is the policy's
         sent = log["q_cmd"].of(names)
         fresh = np.flatnonzero(np.r_[True, np.abs(np.diff(sent, axis=0)).max(axis=1) > 1e-9])
         gaps = np.diff(ticks[fresh])
         if len(gaps) and not 0.8 * dt < np.median(gaps) < 1.2 * dt:
-            sentence = f"Targets change every {1e3 * float(np.median(gaps)):.1f} ms, and the policy was trained with {1e3 * dt:g} ms."
-            checks[-1] = Check("period", SIGNALS, FAIL, sentence, 1e3 * float(np.median(gaps)), 1e3 * dt, "ms", "Run it at its period.")
+            sentence = (
+                f"Targets change every {1e3 * float(np.median(gaps)):.1f} ms, and the policy was trained with {1e3 * dt:g} ms."
+            )
+            checks[-1] = Check(
+                "period", SIGNALS, FAIL, sentence, 1e3 * float(np.median(gaps)), 1e3 * dt, "ms", "Run it at its period."
+            )
         ticks = ticks[fresh]
     ticks = ticks[:MOST]
     readings = {s: log.at(s, ticks) for s in ("quat", "gyro") if s in log}
@@ -128,7 +137,7 @@ def rebuild(contract: Contract, run: Run, command: Array, readings: dict[str, Ar
     observer, gait = Observer(contract, 1), Gait(contract, 1)
     asked, rows = command[None], []
     given = readings or run.readings
-    action = np.zeros((1, run.action.shape[1]), np.float32)
+    action: Array = np.zeros((1, run.action.shape[1]))
     for i in range(len(run.time)):
         now = {k: v[i : i + 1] for k, v in given.items()}
         if i:
@@ -201,7 +210,9 @@ def _commands(
         )
         yield Check(best[1], SIGNALS, FAIL, sentence, best[0], AGREES, fix="Correct the runtime, not the policy.")
     else:
-        sentence = f"The policy does not give the log's commands from its raw signals; {100 * left:.0f} % of their spread is left."
+        sentence = (
+            f"The policy does not give the log's commands from its raw signals; {100 * left:.0f} % of their spread is left."
+        )
         fix = "Is it another network, another command (--command), or did the log begin in the middle of a run?"
         yield Check("runtime", NETWORK, FAIL if left > 0.5 else WARN, sentence, left, AGREES, fix=fix)
 
@@ -224,9 +235,16 @@ def _readings_otherwise(contract: Contract, run: Run, robot: RobotModel | None) 
             yield "lagged observation", what, replace(contract, observation=replace(contract.observation, terms=terms)), None
         if term.kind in ("gyro", "q", "dq") and term.kind in run.readings:
             for factor, word in ((math.degrees(1.0), "degrees"), (math.radians(1.0), "rad for degrees")):
-                yield "degrees", f"{term.name} is in {word}", contract, run.readings | {term.kind: run.readings[term.kind] * factor}
+                yield (
+                    "degrees",
+                    f"{term.name} is in {word}",
+                    contract,
+                    run.readings | {term.kind: run.readings[term.kind] * factor},
+                )
     for lag in LATE:
-        terms = tuple(replace(t, lag=lag) if t.kind in run.readings or t.kind == "gravity" else t for t in contract.observation.terms)
+        terms = tuple(
+            replace(t, lag=lag) if t.kind in run.readings or t.kind == "gravity" else t for t in contract.observation.terms
+        )
         what = f"all that is measured is {lag} periods late"
         yield "lagged observation", what, replace(contract, observation=replace(contract.observation, terms=terms)), None
     if robot is not None:
@@ -271,7 +289,9 @@ def _term(name: str, kind: str, seen: Array, right: Array) -> Check:
     for lag in (1, 2, 3, 4, 5):
         if away(seen[lag:], right[:-lag]) < AGREES:
             sentence = f"{name} was shown {lag} periods late."
-            return Check("lagged observation", SIGNALS, FAIL, sentence, lag, 0, "periods", "Read sensors right before the policy.")
+            return Check(
+                "lagged observation", SIGNALS, FAIL, sentence, lag, 0, "periods", "Read sensors right before the policy."
+            )
     ratio = float((seen * right).sum() / max((right * right).sum(), 1e-12))
     if abs(ratio) > 1e-6 and away(seen / ratio, right) < AGREES:
         degrees = abs(math.log(abs(ratio) / math.degrees(1.0))) < 0.1 or abs(math.log(abs(ratio) * math.degrees(1.0))) < 0.1
@@ -308,5 +328,3 @@ def _left(contract: Contract, rebuilt: Array, trained: Array, time: Array) -> It
     sentence = f"{name} was the first to leave what the policy knows, after {time[row] - time[0]:.2f} s."
     fix = "Look at what happened then: a push, a sensor's fault, or a command outside its range."
     yield Check("training range", SIGNALS, WARN, sentence, float(beyond[row, column]), FAR, "spreads", fix)
-
-

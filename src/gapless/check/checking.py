@@ -91,8 +91,13 @@ def _recorded(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Times and observations that a runtime logged."""
     disk.check_zip(path).close()
     # zipfile, zlib and numpy each have their own errors for damaged data
-    with disk.refusing(f"{path}: needs the arrays time and observation", Exception), np.load(path, allow_pickle=False) as arrays:
+    with (
+        disk.refusing(f"{path}: needs the arrays time and observation", Exception),
+        np.load(path, allow_pickle=False) as arrays,
+    ):
         time, observation = np.asarray(arrays["time"], float), np.asarray(arrays["observation"], float)
     if time.ndim != 1 or observation.ndim != 2 or len(time) != len(observation) or len(time) < 2:
-        raise BadInput(f"{path}: time has shape {time.shape} and observation {observation.shape}; (n,) and (n, width) were expected")
+        raise BadInput(
+            f"{path}: time has shape {time.shape} and observation {observation.shape}; (n,) and (n, width) were expected"
+        )
     return time, observation

@@ -81,7 +81,9 @@ def imu(contract: Contract, robot: RobotModel) -> Iterator[Check]:
     base = int(model.jnt_bodyid[base_joint(model)])
     heading = math.degrees(math.atan2(rotation[1, 0], rotation[0, 0]))
     if tilt > TILT or abs(heading) > TILT:
-        sentence = f"In the default pose {frame} is tilted by {tilt:.0f} degrees and turned by {heading:.0f} degrees against the base."
+        sentence = (
+            f"In the default pose {frame} is tilted by {tilt:.0f} degrees and turned by {heading:.0f} degrees against the base."
+        )
         fix = "Name the frame that training used; upright gravity is (0, 0, -1)."
         yield Check("IMU frame", SIGNALS, FAIL, sentence, max(tilt, abs(heading)), TILT, "degrees", fix)
     elif model.body_weldid[body] != model.body_weldid[base]:
@@ -134,7 +136,9 @@ def gains(contract: Contract, robot: RobotModel) -> Iterator[Check]:
         if (pair := uneven(joints.names, values)) is not None:
             a, b = pair
             sentence = f"{what} is {values[joints.names.index(a)]:g} for {a} and {values[joints.names.index(b)]:g} for {b}."
-            yield Check("gains order", DRIVES, FAIL, sentence, fix="Left and right drives are alike: bring the gains into order.")
+            yield Check(
+                "gains order", DRIVES, FAIL, sentence, fix="Left and right drives are alike: bring the gains into order."
+            )
             return
     sentence = f"Drives swing at {hertz[slow]:.1f} to {hertz[fast]:.1f} Hz, left as right."
     yield Check("gains", DRIVES, PASS, sentence, float(hertz[slow]), SLOWEST, "Hz")
@@ -155,7 +159,9 @@ def action(contract: Contract, robot: RobotModel) -> Iterator[Check]:
     names = contract.action.joints
     scale = np.broadcast_to(np.asarray(contract.action.scale, float), len(names))
     if (scale == 0).any():
-        yield Check("action scale", DRIVES, FAIL, f"The action of {names[int(np.argmin(abs(scale)))]} is multiplied by zero.", 0.0)
+        yield Check(
+            "action scale", DRIVES, FAIL, f"The action of {names[int(np.argmin(abs(scale)))]} is multiplied by zero.", 0.0
+        )
         return
     if (scale < 0).any() and not (scale < 0).all():
         negated = [n for n, s in zip(names, scale, strict=True) if s < 0]
@@ -163,7 +169,8 @@ def action(contract: Contract, robot: RobotModel) -> Iterator[Check]:
         yield Check("sign", DRIVES, FAIL, sentence, float(scale.min()), 0.0, fix="Correct the action's scale.")
         return
     if (pair := uneven(names, scale)) is not None:
-        sentence = f"The action's scale is {scale[names.index(pair[0])]:g} for {pair[0]} and {scale[names.index(pair[1])]:g} for {pair[1]}."
+        a, b = (scale[names.index(n)] for n in pair)
+        sentence = f"The action's scale is {a:g} for {pair[0]} and {b:g} for {pair[1]}."
         yield Check("action scale", DRIVES, FAIL, sentence, fix="Left and right joints are alike: correct the action's scale.")
         return
     yield from _shares(contract, robot, scale)
@@ -204,7 +211,9 @@ def pose(contract: Contract, robot: RobotModel) -> Iterator[Check]:
     worst = int(np.argmax(beyond))
     if beyond[worst] > 0.05:
         degrees = np.abs(values).max() > math.tau
-        sentence = f"{joints.names[worst]} stands at {values[worst]:.3g} rad by default, {beyond[worst]:.2g} rad beyond its limit."
+        sentence = (
+            f"{joints.names[worst]} stands at {values[worst]:.3g} rad by default, {beyond[worst]:.2g} rad beyond its limit."
+        )
         name = "degrees" if degrees else "default pose"
         fix = "The pose is in degrees." if degrees else "Compare pose and joint order with training."
         yield Check(name, DRIVES, FAIL, sentence, float(beyond[worst]), 0.05, "rad", fix)
@@ -219,9 +228,8 @@ def pose(contract: Contract, robot: RobotModel) -> Iterator[Check]:
         default = np.array([joints.default_pos[joints.names.index(n)] for n in act.joints])
         worst = int(np.argmax(np.abs(offset - default)))
         if abs(offset[worst] - default[worst]) > 0.02 and offset.any():
-            sentence = (
-                f"{act.joints[worst]} is observed from {default[worst]:g} rad, and its action is added to {offset[worst]:g} rad."
-            )
+            name, seen, added = act.joints[worst], default[worst], offset[worst]
+            sentence = f"{name} is observed from {seen:g} rad, and its action is added to {added:g} rad."
             fix = "Make joints.default_pos and action.offset agree, as training did."
             yield Check("default pose", DRIVES, FAIL, sentence, float(abs(offset[worst] - default[worst])), 0.02, "rad", fix)
             return
@@ -254,5 +262,3 @@ def limits(contract: Contract, robot: RobotModel) -> Iterator[Check]:
         yield Check("torque limit", DRIVES, WARN, sentence, least, 0.5, fix="Compare with the drive's data sheet and training.")
     else:
         yield Check("torque limit", DRIVES, PASS, f"Torque limits are at least {100 * least:.0f} % of the model's.", least, 0.5)
-
-

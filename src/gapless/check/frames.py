@@ -137,6 +137,7 @@ def predict(contract: Contract, robot: RobotModel, observation: Array, action: A
 def _spread(signals: Signals, most: int) -> Sequence[int]:
     """Frames that have a successor and are known, spread over all."""
     known = np.isfinite(np.hstack([v for k, v in signals.by_kind.items() if k in ("q", "dq", "gyro", "gravity")])).all(axis=1)
+    known = np.atleast_1d(known)
     usable = np.flatnonzero(known[:-1] & known[1:])
     return [int(i) for i in usable[:: max(1, len(usable) // most)]]
 

@@ -1,6 +1,8 @@
 """Observation to action: the network gives what training gave, is finite, remembers, and depends on what it is shown."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from gapless.check.finding import FAIL, NETWORK, PASS, SKIP, WARN, Check
 from gapless.policy import Action, Contract, Joints, Observation, Policy, Term
 from gapless.robots import RobotModel
 
-Network = Callable[[Array], Array]
+Network = Callable[[Any], Any]
 PARITY = 1e-4
 """Largest difference to a golden action, relative where the action is above 1; float32 in another runtime stays below 1e-5."""
 DIAGONAL = 2.5
@@ -19,7 +21,7 @@ NUDGE = 0.02
 """Of an input, for the Jacobian by differences."""
 
 
-def run(network: Network, observation: Array, recurrent: bool = False, reset: bool = False) -> Array:
+def run(network: Network, observation: Any, recurrent: bool = False, reset: bool = False) -> Array:
     """Actions of frames (frames, width), one robot in a row; memory is kept from frame to frame unless `reset`."""
     forget = getattr(network, "reset", lambda: None)
     forget()
@@ -41,7 +43,9 @@ def golden_parity(network: Network, contract: Contract, golden: tuple[Array, Arr
     observation, action = golden
     fit = observation.ndim == action.ndim == 2 and len(observation) == len(action) > 0
     if not fit or observation.shape[1] != contract.width or action.shape[1] != len(contract.action.joints):
-        sentence = f"The golden frames have shapes {observation.shape} and {action.shape}, and the contract {contract.width} numbers."
+        sentence = (
+            f"The golden frames have shapes {observation.shape} and {action.shape}, and the contract {contract.width} numbers."
+        )
         yield Check("golden frames", NETWORK, FAIL, sentence, fix="Record golden frames with this contract.")
         return
     if not np.isfinite(observation).all() or not np.isfinite(action).all() or not observation.any():
@@ -109,15 +113,21 @@ def layouts(contract: Contract, observation: Array) -> Iterator[tuple[tuple[str,
         return
     if contract.observation.major == "term":
         starts = np.cumsum([0, *(t.width for t in terms)])
-        blocks = [observation[:, a:b].reshape(len(observation), t.history, -1) for a, b, t in zip(starts, starts[1:], terms, strict=False)]
+        blocks = [
+            observation[:, a:b].reshape(len(observation), t.history, -1)
+            for a, b, t in zip(starts, starts[1:], terms, strict=False)
+        ]
         yield ("history order", "the history is turned round"), np.hstack([b[:, ::-1].reshape(len(b), -1) for b in blocks])
         if len({t.history for t in terms}) == 1:
-            yield ("history layout", "the history goes frame by frame"), np.concatenate(blocks, axis=2).reshape(len(observation), -1)
+            yield (
+                ("history layout", "the history goes frame by frame"),
+                np.concatenate(blocks, axis=2).reshape(len(observation), -1),
+            )
     elif len({t.history for t in terms}) == 1:
         frames = observation.reshape(len(observation), terms[0].history, -1)
         yield ("history order", "the history is turned round"), frames[:, ::-1].reshape(len(observation), -1)
         ends = np.cumsum([0, *(t.dim for t in terms)])
-        by_term = [frames[:, :, a:b].reshape(len(observation), -1) for a, b in zip(ends, ends[1:], strict=False)]
+        by_term = [frames[:, :, a:b].reshape(len(observation), -1) for a, b in pairwise(ends)]
         yield ("history layout", "the history goes term by term"), np.hstack(by_term)
 
 
@@ -144,7 +154,9 @@ def sanity(network: Network, contract: Contract, begins_scaled: bool | None, mem
         fix = "" if status == PASS else "Feed the state that comes out back in; the exporter may have frozen it at zero."
         yield Check("recurrent state", NETWORK, status, sentence, moved, 1e-6, fix=fix)
     if contract.normalizer == "baked" and begins_scaled is False:
-        sentence = "The contract says that the normaliser is inside the network, and its first layer meets the inputs as they are."
+        sentence = (
+            "The contract says that the normaliser is inside the network, and its first layer meets the inputs as they are."
+        )
         yield Check("normaliser", NETWORK, FAIL, sentence, fix="Export actor and normaliser together.")
 
 
@@ -203,7 +215,7 @@ def order_from_network(sizes: Array, columns: list[int], contract: Contract, rob
 
 
 def look_into(model: bytes, width: int, outputs: int) -> Iterator[Check]:
-    """Where a network without a contract seems to take one number a joint: columns whose answers are strongest joint by joint."""
+    """Where a network without a contract seems to take one number a joint: each action answers most to its own column there."""
     names = tuple(f"joint {i}" for i in range(outputs))
     try:
         contract = Contract(Joints(names), Action("position", names), Observation((Term("all", "all", width),)))
@@ -221,4 +233,6 @@ def look_into(model: bytes, width: int, outputs: int) -> Iterator[Check]:
     if starts:
         words = ", ".join(f"{s} to {s + outputs - 1}" for s in sorted(starts))
         sentence = f"Joint by joint, actions answer most to the columns {words}: positions, speeds or last actions stand there."
-        yield Check("layout", NETWORK, WARN, sentence, strength[starts[0]], DIAGONAL, fix="State observation.terms accordingly.")
+        yield Check(
+            "layout", NETWORK, WARN, sentence, strength[starts[0]], DIAGONAL, fix="State observation.terms accordingly."
+        )

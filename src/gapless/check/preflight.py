@@ -1,8 +1,9 @@
-"""Preflight: may this policy run on the robot? Boundaries in order, each with named checks; the first that fails is the finding."""
+"""Preflight: may this policy run on the robot? Named checks, boundary by boundary; the first that fails is the finding."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gapless.errors import BadInput
 from gapless.policy import Candidate, Contract
 from gapless.robots import RobotModel
 
-Network = Callable[[Array], Array]
+Network = Callable[[Any], Any]
 Golden = tuple[Array, Array]
 TRACKS = 0.5
 """Share of the distance that was asked for, below which a robot does not do what it is told."""
@@ -288,9 +289,9 @@ def _ended(checks: Sequence[Check], boundary: str | None, walked: Walk | None) -
     if boundary is not None:
         last = BOUNDARIES.index(boundary)
         ordered = [
-            c if BOUNDARIES.index(c.boundary) <= last else replace(c, status=SKIP, sentence=f"Not judged: {boundary} fails.", fix="")
+            c
+            if BOUNDARIES.index(c.boundary) <= last
+            else replace(c, status=SKIP, sentence=f"Not judged: {boundary} fails.", fix="")
             for c in ordered
         ]
     return Preflight(tuple(ordered), walked)
-
-

@@ -79,7 +79,14 @@ class PolicyCheck(Result):
 
     def _table(self) -> Section:
         rows = [
-            [c.boundary, c.name, c.status, f"{c.sentence}{' ' + c.fix if c.fix else ''}", _size(c.figure, c.unit), _size(c.threshold, c.unit)]
+            [
+                c.boundary,
+                c.name,
+                c.status,
+                f"{c.sentence}{' ' + c.fix if c.fix else ''}",
+                _size(c.figure, c.unit),
+                _size(c.threshold, c.unit),
+            ]
             for c in self.checks
         ]
         return Section("Checks", table=Table(["boundary", "check", "", "what was found", "figure", "threshold"], rows, words=4))
@@ -91,9 +98,12 @@ class PolicyCheck(Result):
         rows = [[name, where] for name, where in self.sources.items()]
         yield Section("Where the contract comes from", table=Table(["field", "source"], rows, words=2)) if rows else None
         if self.walk is not None:
-            shares = [[j, f"{100 * s:.0f} %", f"{100 * self.walk.first_torque[j]:.0f} %"] for j, s in self.walk.saturation.items()]
+            shares = [
+                [j, f"{100 * s:.0f} %", f"{100 * self.walk.first_torque[j]:.0f} %"] for j, s in self.walk.saturation.items()
+            ]
             head = ["joint", "at its torque limit", "torque in the first period"]
-            text = f"Command {self.walk.command}: {self.walk.distance:.2f} m of {self.walk.asked:.2f} m in {self.walk.seconds:.1f} s."
+            w = self.walk
+            text = f"Command {w.command}: {w.distance:.2f} m of {w.asked:.2f} m in {w.seconds:.1f} s."
             yield Section("The walk", text, table=Table(head, shares))
 
     def glance(self) -> Iterable[RenderableType]:
@@ -119,7 +129,9 @@ def junit(result: PolicyCheck) -> bytes:
     for boundary in BOUNDARIES:
         cases = [c for c in result.checks if c.boundary == boundary]
         failed, skipped = (str(sum(c.status == s for c in cases)) for s in (FAIL, SKIP))
-        suite = ElementTree.SubElement(root, "testsuite", name=boundary, tests=str(len(cases)), failures=failed, skipped=skipped)
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=boundary, tests=str(len(cases)), failures=failed, skipped=skipped
+        )
         for check in cases:
             case = ElementTree.SubElement(suite, "testcase", classname=boundary, name=_clean(check.name))
             if check.status == FAIL:

@@ -41,7 +41,9 @@ def history(contract: Contract, observation: Array) -> Iterator[Check]:
     else:
         name = "history order" if best[0] == layout.major else "history layout"
         words = f"{'term by term' if best[0] == 'term' else 'frame by frame'}, {best[1].replace('_', ' ')}"
-        sentence = f"Frames follow one another if the history goes {words}; {100 * stated:.0f} % differ as the contract reads it."
+        sentence = (
+            f"Frames follow one another if the history goes {words}; {100 * stated:.0f} % differ as the contract reads it."
+        )
         yield Check(name, SIGNALS, FAIL, sentence, stated, 0.2, fix=f"Set observation.major = {best[0]}, order = {best[1]}.")
 
 
@@ -86,7 +88,9 @@ def gravity(contract: Contract, signals: Signals) -> Iterator[Check]:
     towards = float(mean @ np.asarray(contract.conventions.gravity) / max(float(np.linalg.norm(mean)), 1e-9))
     if towards < -0.7:
         sentence = f"Gravity points up: ({mean[0]:.2f}, {mean[1]:.2f}, {mean[2]:.2f})."
-        yield Check("gravity sign", SIGNALS, FAIL, sentence, towards, 0.5, fix="Negate the gravity term, or conventions.gravity.")
+        yield Check(
+            "gravity sign", SIGNALS, FAIL, sentence, towards, 0.5, fix="Negate the gravity term, or conventions.gravity."
+        )
     elif towards < 0.5:
         sentence = f"Gravity points to ({mean[0]:.2f}, {mean[1]:.2f}, {mean[2]:.2f}) on a robot that should be upright."
         fix = "Is the quaternion w first, and the IMU's frame that of the base?"
@@ -105,6 +109,7 @@ def turning(signals: Signals, dt: float) -> tuple[float, float, Array] | None:
         return None
     g, w = signals["gravity"], signals["gyro"]
     known = np.isfinite(g).all(axis=1) & np.isfinite(w).all(axis=1)
+    known = np.atleast_1d(known)
     pairs = known[1:] & known[:-1]
     change, middle, rate = (g[1:] - g[:-1])[pairs], ((g[1:] + g[:-1]) / 2)[pairs], ((w[1:] + w[:-1]) / 2)[pairs]
     if len(change) < FEW or np.std(change) < 1e-4:
@@ -153,7 +158,7 @@ def rolling(signals: Signals, dt: float) -> tuple[float, float, int] | None:
 
 
 def misread(signals: Signals, dt: float) -> bool:
-    """Whether gravity turns as from a quaternion that is read in another order: with the pitch rate, but not with the roll rate.
+    """Whether gravity turns as from a quaternion read in another order: with the pitch rate, but not with the roll rate.
 
     Read x first, gravity's x comes out negated, and its y as that of the heading.
     """
@@ -178,22 +183,34 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
     if dt is None:
         return
     if misread(signals, dt):
-        sentence = "Gravity follows the pitch rate of the gyro, but not its roll rate, as from a quaternion read in another order."
-        yield Check("quaternion order", SIGNALS, FAIL, sentence, fix="Read the quaternion w first (or last): compare with the IMU's manual.")
+        sentence = (
+            "Gravity follows the pitch rate of the gyro, but not its roll rate, as from a quaternion read in another order."
+        )
+        yield Check(
+            "quaternion order",
+            SIGNALS,
+            FAIL,
+            sentence,
+            fix="Read the quaternion w first (or last): compare with the IMU's manual.",
+        )
         return
     turn, roll = turning(signals, dt), rolling(signals, dt)
     if roll and roll[2] and abs(roll[1]) > RELATED:
         sentence = f"Joint speeds belong to positions {abs(roll[2])} periods {'before' if roll[2] > 0 else 'after'} them."
         yield Check("lagged observation", SIGNALS, FAIL, sentence, abs(roll[2]), 0, "periods", "Read both at one moment.")
         return
-    factor = {"gyro": turn[0] if turn and turn[1] > RELATED else None, "dq": roll[0] if roll and abs(roll[1]) > RELATED else None}
+    factor = {
+        "gyro": turn[0] if turn and turn[1] > RELATED else None,
+        "dq": roll[0] if roll and abs(roll[1]) > RELATED else None,
+    }
     if turn and turn[1] > RELATED and not np.array_equal(turn[2], np.eye(3)):
         yield _axes(turn[2], turn[1])
         return
     both = [f for f in factor.values() if f is not None]
     if len(both) == 2 and all(_off(f) for f in both) and not _off(both[0] / both[1]):
         right = 1e3 * dt * float(np.mean(both))
-        sentence = f"Positions and orientation change {np.mean(both):.2g} times as fast as in {1e3 * dt:g} ms: the period was {right:.3g} ms."
+        fast = f"{np.mean(both):.2g} times as fast as in {1e3 * dt:g} ms"
+        sentence = f"Positions and orientation change {fast}: the period was {right:.3g} ms."
         yield Check("period", SIGNALS, FAIL, sentence, right, 1e3 * dt, "ms", f"Set timing.control_dt to {right / 1e3:.3g} s.")
         return
     for kind, f in factor.items():

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,7 +14,7 @@ from gapless.policy import Contract, Gait, Observer, targets
 from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
 
-Network = Callable[[Array], Array]
+Network = Callable[[Any], Any]
 """Observations (n, width) to actions (n, driven joints)."""
 LONGEST_STEP = 0.002
 """Of the physics; contacts of legged robots are not believed above [s]."""
@@ -188,7 +189,7 @@ class Scene:
         own = (model.body_rootid[model.geom_bodyid] == model.body_rootid[body]) & (
             (model.geom_contype | model.geom_conaffinity) > 0
         )
-        if own.any():
+        if own.any() and self.base is not None:
             data.qpos[self.base + 2] += height - geom_bottoms(model, data)[own].min()
 
     def put(
@@ -244,7 +245,10 @@ class Scene:
         if self.base is None:
             return readings | {"quat": np.array([[1.0, 0, 0, 0]]), "gyro": np.zeros((1, 3))}
         if self._frame is None:
-            quat, gyro = data.qpos[self.base + 3 : self.base + 7].copy(), data.qvel[self._base_dof + 3 : self._base_dof + 6].copy()
+            quat, gyro = (
+                data.qpos[self.base + 3 : self.base + 7].copy(),
+                data.qvel[self._base_dof + 3 : self._base_dof + 6].copy(),
+            )
         else:
             kind, i = self._frame
             both, quat = np.zeros(6), np.zeros(4)

@@ -10,7 +10,7 @@ COMMANDS = ("robots", "init", "inspect", "replay", "gap", "fit", "excite", "expo
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 3 for inconclusive, 130 for Ctrl-C."""
+    """Run a command. Exits 0 for a pass, 1 for a failure, 2 for bad input, 3 for inconclusive, 130 for Ctrl-C."""
     import tyro
 
     app = tyro.extras.SubcommandApp()

@@ -27,9 +27,9 @@ def check(
     """Say whether a policy may run on a robot: files, network, observation, gains and a walk, the first that is wrong named.
 
     For example `gapless check policies/g1 --robot g1.xml`, or with what its files do not say
-    `gapless check go1.onnx --robot go1.xml --override go1.toml`. With --log run.mcap the runtime that wrote a log is audited too.
-    Reads policies of gapless, mjlab, whole_body_tracking, holosoma, unitree_rl_lab, unitree_rl_mjlab, unitree_rl_gym, rl_sar and
-    Isaac Lab's LEAPP. Exits 0 for a pass, 1 for a failure, 2 for bad input, 3 if it cannot be decided.
+    `gapless check go1.onnx --robot go1.xml --override go1.toml`. With --log run.mcap the runtime that wrote it is audited too.
+    Reads policies of gapless, mjlab, whole_body_tracking, holosoma, unitree_rl_lab, unitree_rl_mjlab, unitree_rl_gym, rl_sar
+    and Isaac Lab's LEAPP. Exits 0 for a pass, 1 for a failure, 2 for bad input, 3 if it cannot be decided.
 
     Args:
         policy: A folder, a network (.onnx, .pt) or its configuration (.yaml).

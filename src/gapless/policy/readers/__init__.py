@@ -1,8 +1,8 @@
 """Readers of policies that others trained: one file a format, every field with its source, nothing guessed.
 
-    candidate = read_policy("unitree_rl_lab_g1", load_robot("g1.xml"))
-    candidate.contract.joints.kp
-    candidate.origins["joints.kp"]          # deploy.yaml:4 (in the order of the motors)
+candidate = read_policy("unitree_rl_lab_g1", load_robot("g1.xml"))
+candidate.contract.joints.kp
+candidate.origins["joints.kp"]          # deploy.yaml:4 (in the order of the motors)
 """
 
 import os
@@ -22,8 +22,8 @@ from gapless.policy.readers.draft import FILE, FRAMEWORK, INFERRED, USER, Draft,
 from gapless.policy.readers.files import PolicyFiles, find_files
 from gapless.robots import RobotModel
 
-FORMATS: tuple[ModuleType, ...] = (own, mjlab, holosoma, unitree_rl_lab, unitree_rl_gym, rl_sar, leapp)
-"""In the order in which they are tried; none of them reads a bare network, which says nothing of itself."""
+FORMATS: tuple[ModuleType, ...] = (leapp, own, mjlab, holosoma, unitree_rl_lab, unitree_rl_gym, rl_sar)
+"""In the order in which they are tried, first the one that must say how to open its network; none of them reads a bare network, which says nothing of itself."""
 Golden = tuple[np.ndarray, np.ndarray]
 
 

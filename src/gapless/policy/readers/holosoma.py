@@ -17,9 +17,7 @@ LISTS = {
     "action_scale": "action.scale",
     "control_dt": "timing.control_dt",
 }
-TERMS = {
-    name: {"frequency": 1.0, "phases": [0.0, math.pi], "standing": "stance"} for name in ("sin_phase", "cos_phase")
-}
+TERMS = {name: {"frequency": 1.0, "phases": [0.0, math.pi], "standing": "stance"} for name in ("sin_phase", "cos_phase")}
 """Its gait clock, one phase a leg with a period of 1 s unless a user states another."""
 
 

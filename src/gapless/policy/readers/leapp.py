@@ -45,7 +45,9 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
         names = _names(tensor)
         kind = "command" if connection[0] == "command" else STATES.get(connection[-1]) if connection[0] == "state" else None
         if kind is None:
-            raise BadInput(f"{yaml.path}: nothing says what the input {tensor.get('name')!r} is; only connected tensors are read")
+            raise BadInput(
+                f"{yaml.path}: nothing says what the input {tensor.get('name')!r} is; only connected tensors are read"
+            )
         term: dict[str, Any] = {"name": str(tensor["name"]), "kind": kind, "dim": size}
         if kind in ("q", "dq") and names:
             draft.suppose("joints.names", names, where, "file")
@@ -87,7 +89,10 @@ def _nodes(table: Any, name: str = "", depth: int = 0) -> dict[str, dict[str, An
     """Every table with lists of inputs and outputs, wherever the version of the format keeps it."""
     if not isinstance(table, dict) or depth > 6:
         return {}
-    if all(isinstance(table.get(k), list) and all(isinstance(t, dict) and "name" in t for t in table[k]) for k in ("inputs", "outputs")):
+    if all(
+        isinstance(table.get(k), list) and all(isinstance(t, dict) and "name" in t for t in table[k])
+        for k in ("inputs", "outputs")
+    ):
         return {name: table}
     return {k: v for key, inner in table.items() for k, v in _nodes(inner, str(key), depth + 1).items()}
 
@@ -95,7 +100,9 @@ def _nodes(table: Any, name: str = "", depth: int = 0) -> dict[str, dict[str, An
 def _find(table: Any, key: str, depth: int = 0) -> Any:
     if not isinstance(table, dict) or depth > 6:
         return None
-    return table[key] if key in table else next((v for t in table.values() if (v := _find(t, key, depth + 1)) is not None), None)
+    return (
+        table[key] if key in table else next((v for t in table.values() if (v := _find(t, key, depth + 1)) is not None), None)
+    )
 
 
 def _names(tensor: dict[str, Any]) -> list[str]:

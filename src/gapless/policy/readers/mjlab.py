@@ -1,6 +1,7 @@
 """mjlab and whole_body_tracking: lists in the network's metadata, as text with commas, rounded to three digits."""
 
 import math
+from typing import Any
 
 from gapless.errors import BadInput
 from gapless.policy.readers.draft import INFERRED, Draft
@@ -36,7 +37,7 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
     motion = bool(commands) and not any(c in VELOCITY or "vel" in c for c in commands) and set(commands) != set(COMMANDS)
     observed = [t.strip() for t in data.get("observation_names", "").split(",") if t.strip()]
     if observed:
-        terms = [
+        terms: list[dict[str, Any]] = [
             {"name": t, "kind": "motion", "scale": 1.0, "history": 1}
             if motion and t == "command"
             else term(t, len(names), **({"dim": SIZES[t]} if t in SIZES else {}))
@@ -47,7 +48,9 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
             if network.width and total != network.width and network.width % total == 0:
                 for t in terms:
                     t["history"] = network.width // total
-                draft.notes.append(f"{network.width} inputs are {network.width // total} frames of {total}: history is inferred")
+                draft.notes.append(
+                    f"{network.width} inputs are {network.width // total} frames of {total}: history is inferred"
+                )
             draft.put("observation.terms", terms, f"{name}: observation_names")
             draft.suppose("observation.major", "term", "mjlab's history is by term, oldest first, the first frame repeated")
         else:

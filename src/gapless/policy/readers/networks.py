@@ -71,7 +71,9 @@ def _onnx(path: Path, inputs: Sequence[tuple[str, int]]) -> Network:
     results = [o.name for o in proto.graph.output if not memory or o.name not in memory.outputs]
     action = next((r for name in ACTIONS for r in results if r == name), results[0] if len(results) == 1 else None)
     if action is None:
-        raise BadInput(f"{path}: the network gives {', '.join(results) or 'nothing'}; call the action one of {', '.join(ACTIONS)}")
+        raise BadInput(
+            f"{path}: the network gives {', '.join(results) or 'nothing'}; call the action one of {', '.join(ACTIONS)}"
+        )
     notes += _without_the_rest(proto, {action, *(memory.outputs if memory else ())})
     observed = [i.name for i in proto.graph.input if i.name not in weights and (not memory or i.name not in memory.inputs)]
     if len(observed) != 1:
@@ -81,10 +83,10 @@ def _onnx(path: Path, inputs: Sequence[tuple[str, int]]) -> Network:
         )
     first = next((n.op_type for n in proto.graph.node if observed[0] in n.input), "")
     metadata = {p.key: p.value for p in proto.metadata_props}
-    last = [ports[name][-1] if ports[name] else None for name in (observed[0], action)]
+    width, outputs = (ports[name][-1] if ports[name] else None for name in (observed[0], action))
     with disk.refusing(f"{path}: not a whole ONNX file", Exception):
         model = proto.SerializeToString()
-    return Network(model, *last, metadata, memory, first in ("Sub", "Mul", "Div"), tuple(notes))
+    return Network(model, width, outputs, metadata, memory, first in ("Sub", "Mul", "Div"), tuple(notes))
 
 
 def _without_the_rest(proto: Any, wanted: set[str]) -> list[str]:

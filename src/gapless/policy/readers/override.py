@@ -55,7 +55,12 @@ def _flat(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def apply(
-    draft: Draft, stated: Mapping[str, Any], where: str, joints: tuple[str, ...], defaults: Mapping[str, Any], wins: bool = False
+    draft: Draft,
+    stated: Mapping[str, Any],
+    where: str,
+    joints: tuple[str, ...],
+    defaults: Mapping[str, Any],
+    wins: bool = False,
 ) -> None:
     """Put what a user states into a draft.
 
@@ -76,7 +81,9 @@ def apply(
             count = len(draft.get("action.joints") or draft.get("joints.names") or ()) or draft.outputs or 0
             value = stated_terms(value, count, defaults)
             if not fill(value, draft.width):
-                raise BadInput(f"{where}: the size of term {next(t['name'] for t in value if 'dim' not in t)!r} is not stated: dim")
+                raise BadInput(
+                    f"{where}: the size of term {next(t['name'] for t in value if 'dim' not in t)!r} is not stated: dim"
+                )
         origin = draft.origins.get(name)
         if origin and origin.kind == FILE and draft.values[name] != value and not wins:
             raise BadInput(

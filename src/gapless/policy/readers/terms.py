@@ -49,10 +49,10 @@ def term(name: str, joints: int, scale: Any = 1.0, clip: Any = None, history: in
     return table | more
 
 
-def stated_terms(given: Any, joints: int, default: Mapping[str, Mapping[str, Any]] = {}) -> list[dict[str, Any]]:  # noqa: B006
+def stated_terms(given: Any, joints: int, default: Mapping[str, Mapping[str, Any]] = {}) -> list[dict[str, Any]]:
     """Terms as a user states them: names such as "base_ang_vel*0.25", or tables of a term's fields."""
     if not isinstance(given, list | tuple) or not given:
-        raise BadInput("observation.terms: a list was expected, such as [\"gyro*0.25\", \"gravity\", \"command\", \"q\"]")
+        raise BadInput('observation.terms: a list was expected, such as ["gyro*0.25", "gravity", "command", "q"]')
     out = []
     for each in given:
         if isinstance(each, str):

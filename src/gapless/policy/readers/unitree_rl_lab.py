@@ -23,12 +23,16 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
     order = _order(yaml)
     if joints:
         if len(joints) <= max(order):
-            raise BadInput(f"{yaml.path}: drives motor {max(order)}, and the model has {len(joints)}: it is another robot's policy")
+            raise BadInput(
+                f"{yaml.path}: drives motor {max(order)}, and the model has {len(joints)}: it is another robot's policy"
+            )
         if len(joints) == len(order):
             why = f"{yaml.at('joint_ids_map')} counts motors; the order of the model's actuators is taken for theirs"
             draft.put("joints.names", [joints[i] for i in order], why, INFERRED)
         else:
-            draft.notes.append(f"the model has {len(joints)} driven joints and {yaml.path.name} {len(order)}: state joints.names")
+            draft.notes.append(
+                f"the model has {len(joints)} driven joints and {yaml.path.name} {len(order)}: state joints.names"
+            )
     for key, field in (("stiffness", "joints.kp"), ("damping", "joints.kd")):
         if key in table:
             values = numbers(table[key], yaml.at(key))

@@ -42,7 +42,9 @@ class _Reader:
         if node.tag == SLICE:
             return None
         if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
-            raise BadInput(f"{where}: the tag {node.tag.removeprefix('tag:yaml.org,2002:')[:60]!r} is refused; write plain YAML")
+            raise BadInput(
+                f"{where}: the tag {node.tag.removeprefix('tag:yaml.org,2002:')[:60]!r} is refused; write plain YAML"
+            )
         if isinstance(node, yaml.MappingNode):
             table = {}
             for key, value in node.value:
