@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gapless.check import PolicyCheck, check, walk
+from gapless.check import PolicyCheck, check, frame_columns, upright, walk
 from gapless.policy import Candidate, Contract, read_policy
 from gapless.robots import RobotModel, load_robot
+from gapless.rotations import up_of
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "policies"
 
@@ -123,9 +124,6 @@ def unscaled(good: Candidate) -> Any:
 
 def turned(contract: Contract, golden: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Golden observations whose gravity was made from a quaternion read x first, of a robot that faces along x."""
-    from gapless.check.frames import frame_columns, upright
-    from gapless.rotations import up_of
-
     observation = golden[0].copy()
     for age in range(max(t.history for t in contract.observation.terms)):
         for term in contract.observation.terms:
@@ -180,10 +178,8 @@ def main() -> None:
             shown.append(_row(folder, name, names, result, seconds))
             if not given.json:
                 r = shown[-1]
-                print(
-                    f"{folder:20s} {name:24s} {'ok' if r['right'] else 'NO'} {r['found']:22s} {seconds:5.1f} s  {r['verdict'][:120]}",
-                    flush=True,
-                )
+                mark = "ok" if r["right"] else "NO"
+                print(f"{folder:20s} {name:24s} {mark} {r['found']:22s} {seconds:5.1f} s  {r['verdict'][:120]}", flush=True)
     print(json.dumps(({"cases": shown} if given.json else {}) | {"named": named, "of": of, "false": false}))
 
 

@@ -3,13 +3,13 @@
 import json
 import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import yaml
 
+from bench.fuzz_policies import linear, mutate
 from gapless.errors import BadInput
 from gapless.policy.contract import Contract
 from gapless.policy.readers import read_policy
@@ -34,17 +34,6 @@ control_dt = 0.02
 @pytest.fixture(scope="module")
 def g1():
     return load_robot(POLICIES / "models" / "g1.xml")
-
-
-def linear(width: int, outputs: int, metadata: dict[str, str] | None = None) -> bytes:
-    """A network of one matrix."""
-    weight = np.random.default_rng(0).normal(0, 0.1, (width, outputs)).astype(np.float32)
-    ports = [onnx.helper.make_tensor_value_info(n, 1, [1, s]) for n, s in (("obs", width), ("actions", outputs))]
-    node = onnx.helper.make_node("MatMul", ["obs", "w"], ["actions"])
-    graph = onnx.helper.make_graph([node], "g", ports[:1], ports[1:], [onnx.numpy_helper.from_array(weight, "w")])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
-    onnx.helper.set_model_props(model, metadata or {})
-    return model.SerializeToString()
 
 
 @needs_data
@@ -207,27 +196,6 @@ def test_a_hundred_mutated_files_give_a_contract_or_a_sentence(g1, tmp_path):
             assert len(str(error).splitlines()) == 1
         else:
             assert candidate.contract is None or isinstance(candidate.contract, Contract)
-
-
-def mutate(folder: Path, sources: list[bytes], i: int, rng: np.random.Generator) -> None:
-    """A policy of yaml and network, or of contract and network, with one of its files damaged."""
-    for old in folder.iterdir():
-        old.unlink()
-    parts = [bytearray(s) for s in sources]
-    broken = parts[i % 3]
-    for _ in range(int(rng.integers(1, 6))):
-        place = int(rng.integers(len(broken)))
-        if rng.random() < 0.3:
-            del broken[place : place + int(rng.integers(1, 200))]
-        else:
-            broken[place : place + 1] = bytes([int(rng.integers(256))])
-        if not broken:
-            broken += b"x"
-    (folder / "policy.onnx").write_bytes(bytes(parts[1]))
-    if i % 3 == 2:
-        (folder / "contract.json").write_bytes(bytes(parts[2]))
-    else:
-        (folder / "deploy.yaml").write_bytes(bytes(parts[0]))
 
 
 def test_our_own_contract_beside_the_network_counts_and_a_difference_is_noted(tmp_path):

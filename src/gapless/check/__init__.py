@@ -16,6 +16,7 @@ from typing import Any
 from gapless.check.audit import audit
 from gapless.check.checking import check
 from gapless.check.finding import BOUNDARIES, Check
+from gapless.check.frames import frame_columns, upright
 from gapless.check.preflight import Preflight, Subject, default_command, preflight
 from gapless.check.result import PolicyCheck, junit
 from gapless.check.walk import Walk, walk

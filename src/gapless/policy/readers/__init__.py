@@ -23,7 +23,7 @@ from gapless.policy.readers.files import PolicyFiles, find_files
 from gapless.robots import RobotModel
 
 FORMATS: tuple[ModuleType, ...] = (leapp, own, mjlab, holosoma, unitree_rl_lab, unitree_rl_gym, rl_sar)
-"""In the order in which they are tried, first the one that must say how to open its network; none of them reads a bare network, which says nothing of itself."""
+"""In the order in which they are tried, first the one that says how to open its network. None reads a bare network."""
 Golden = tuple[np.ndarray, np.ndarray]
 
 
