@@ -1,4 +1,4 @@
-"""Damaged policies: a thousand contracts, YAML and ONNX files that must give a contract, a finding or one sentence, never a crash.
+"""Damaged policies: a thousand contracts, YAML and ONNX files that must give a finding or one sentence, never a crash.
 
 python -m bench.fuzz_policies [--cases 1000] [--seed 1]
 """

@@ -31,7 +31,7 @@ SEARCH = 3.0
 BETTER = 0.25
 """By how much an alternative must track better than the contract as it stands."""
 BUDGET = 3.5
-"""How long alternatives are tried, by physics between frames and by walking each; of the processor, so that others do not matter [s]."""
+"""How long alternatives are tried, by physics between frames and again by walking; of the processor's time [s]."""
 
 
 @dataclass(frozen=True)
