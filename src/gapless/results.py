@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from gapless.check import PolicyCheck
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
@@ -12,7 +13,17 @@ from gapless.logs import Inspection
 from gapless.measure import Replays
 from gapless.report import Result
 
-KINDS: tuple[type[Result], ...] = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays, CourseResult)
+KINDS: tuple[type[Result], ...] = (
+    Fit,
+    Diagnosis,
+    Experiment,
+    Comparison,
+    WalkingFit,
+    Inspection,
+    Replays,
+    CourseResult,
+    PolicyCheck,
+)
 
 
 def load(folder: str | os.PathLike[str]) -> Result:

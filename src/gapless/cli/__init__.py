@@ -7,13 +7,13 @@ from importlib import import_module
 from gapless import __version__
 from gapless.errors import BadInput, PhysicsError, unknown
 
-COMMANDS = ("robots", "standin", "init", "inspect", "replay", "gap", "fit", "excite", "export", "train", "course")
+COMMANDS = ("robots", "standin", "init", "inspect", "replay", "gap", "fit", "excite", "export", "train", "course", "check")
 """In the order of the loop; each is a file here with a function of its name, whose first line is its help here."""
 DESCRIPTION = "Measure, explain and close the gap between a simulated robot and the real one."
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command. Exits 0 for a pass, 1 for a failed verdict or physics that break, 2 for bad input, 130 for Ctrl-C."""
+    """Run a command. Exits 0 for a pass, 1 for a failure, 2 for bad input, 3 for inconclusive, 130 for Ctrl-C."""
     words = sys.argv[1:] if argv is None else argv
     try:
         if not words or words[0] in ("-h", "--help"):

@@ -19,3 +19,4 @@ from gapless.policy.observe import Observer
 from gapless.policy.onnx import onnx_of, recurrent_of
 from gapless.policy.parts import Action, Conventions, Joints, Observation, Reference, RobotIdentity, Source, Term, Timing
 from gapless.policy.pilot import ACTION_KINDS, Pilot, check_drives
+from gapless.policy.readers import Candidate, Origin, read_policy

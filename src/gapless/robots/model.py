@@ -172,12 +172,12 @@ def _feet(model: mujoco.MjModel) -> list[int]:
         touches = meets.any(axis=1)
     inner = model.body_weldid[model.body_parentid[model.body_jntnum > 0]]
     ends = (model.body_rootid[body] == base_body(model)) & ~np.isin(model.body_weldid[body], inner) & touches
-    bottom = _bottoms(model, data)
+    bottom = geom_bottoms(model, data)
     lowest = bottom.min(where=ends, initial=np.inf)
     return np.flatnonzero(ends & (bottom < lowest + 0.01)).tolist()
 
 
-def _bottoms(model: mujoco.MjModel, data: mujoco.MjData) -> Array:
+def geom_bottoms(model: mujoco.MjModel, data: mujoco.MjData) -> Array:
     """Height of the lowest point of the box around each geom [m]. Shape: (geoms,)."""
     upward = data.geom_xmat.reshape(-1, 3, 3)[:, 2]
     centre, half = model.geom_aabb.reshape(-1, 2, 3).swapaxes(0, 1)
@@ -193,4 +193,4 @@ def missing_ground(model: mujoco.MjModel) -> float | None:
     still = model.body_weldid[model.geom_bodyid] == 0
     if base_joint(model) is None or (solid & still).any():
         return None
-    return float(_bottoms(model, home_data(model)).min(where=solid, initial=np.inf))
+    return float(geom_bottoms(model, home_data(model)).min(where=solid, initial=np.inf))
