@@ -53,6 +53,7 @@ def course(
         raise BadInput(f"--draws must be at least 1, not {draws}")
     options.can_write(out, clip)
     entrant = enter(policy, robot, belief, preset, terrain, seed)
+    options.assumed(entrant.twin)
     with Console(stderr=True).status("running the course"):
         result = entrant.judge(draws, push, threads)
     options.show(result, json, out)

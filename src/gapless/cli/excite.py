@@ -63,6 +63,7 @@ def excite(
     if known:
         twin.accepts(known.space)
     out = options.wanted(out, "the motion", "motion.csv")
+    options.assumed(twin)
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)
     columns = (TextColumn("{task.description:<42}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:

@@ -89,6 +89,7 @@ def fit(
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
+    options.assumed(twin)
     with Console(stderr=True).status("reading", spinner="dots") as status:
         result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,

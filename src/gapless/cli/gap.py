@@ -44,11 +44,9 @@ def gap(
         measure_only: Say how far the model is off, and do not look for causes.
         out: Folder for gap.json (errors.json without causes, experiment.json) and report.html; nothing is written unless given.
     """
-    from rich.console import Console
 
     from gapless import explain, gap as gaps
     from gapless.logs import load_mapping, read
-    from gapless.report import notes
 
     if out:
         options.result_folder(out, overwrite, "gap.json", "errors.json", "experiment.json")
@@ -57,12 +55,11 @@ def gap(
     stated = load_mapping(mapping) if mapping else None
     recorded = [read(path, stated) for path in options.log_paths(given)]
     twin = about.stated().twin(named, recorded[0], in_air=in_air) if named else None
+    if twin:
+        options.assumed(twin)
     compared = None if experiment else twin
     result: Result = _gap(compared, recorded, losses, measure_only) if compared else gaps.experiment(recorded, twin)
     options.show(result, json)
-    if not json:
-        for note in notes("assumed", twin.warnings if twin else ()):
-            Console(highlight=False).print(note)
     if out:
         result.save(out)
         options.tell(f"{result.NAME}.json and report.html are in {out}")

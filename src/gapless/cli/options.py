@@ -12,6 +12,7 @@ import tyro
 
 if TYPE_CHECKING:
     from gapless.report import Result
+    from gapless.robots import RobotModel
     from gapless.twin import Stated
 
 Model = Annotated[
@@ -197,6 +198,12 @@ def show(result: Result, json: bool, page: Path | None = None) -> None:
     if page:
         result.page(page)
         tell(f"the page is {page}")
+
+
+def assumed(robot: RobotModel) -> None:
+    """Say what had to be assumed of a robot besides its file, before anything is computed with it."""
+    for sentence in robot.warnings:
+        tell(f"assumed: {sentence}")
 
 
 def tell(sentence: str) -> None:

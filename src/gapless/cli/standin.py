@@ -55,7 +55,7 @@ def standin(
     from gapless.errors import BadInput, PhysicsError
     from gapless.files import atomic
     from gapless.logs import write
-    from gapless.worlds import StandIn, draw_standin, dump_standin, load_standin, record
+    from gapless.worlds import StandIn, build_standin, draw_standin, dump_standin, load_standin, record
 
     if random:
         text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
@@ -76,6 +76,7 @@ def standin(
     secret = described.tolerance > 0 or described.change or described.add
     described, commands, meta = _commanded(described, motion, seconds, command, seed)
     out = options.wanted(out, "the log", "log.mcap")
+    options.assumed(build_standin(described))
     stand_in, console = StandIn(described), Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("recording", total=len(commands))

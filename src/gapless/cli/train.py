@@ -71,6 +71,7 @@ def train(
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.pt")
+    options.assumed(run.twin())
     _train(run, out, resume, start, threads, json)
 
 
