@@ -13,6 +13,7 @@ from gapless.errors import BadInput
 from gapless.policy import Contract, Gait, Observer, targets
 from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
+from gapless.worlds import quiet
 
 Network = Callable[[Any], Any]
 """Observations (n, width) to actions (n, driven joints)."""
@@ -97,6 +98,9 @@ def walk(
             gait.advance(asked, readings)
         observation = observer(readings, asked, action, gait)
         action = np.asarray(network(observation), np.float32)
+        if not np.isfinite(action).all():
+            broke, fell, done = f"the action was not finite after {period * scene.period:.2f} s", True, max(period, 1)
+            break
         target = targets(contract, action, target, gait, asked)
         state = [readings[k][0] for k in ("q", "dq", "quat", "gyro")]
         rows.append((observation[0], action[0], *state, target[0]))
@@ -104,12 +108,14 @@ def walk(
         first = peak if period == 0 else first
         saturated.append(peak >= 0.999 * scene.limit)
         done = period + 1
-        if not np.isfinite(action).all() or scene.broken():
+        if scene.broken():
             broke, fell = f"a number was not finite after {done * scene.period:.2f} s", True
         if fell or (scene.base is not None and scene.down()):
             fell = True
             break
     names = contract.joints.names
+    if not rows:
+        raise BadInput("the network gives an action that is not finite to the very first observation")
     trace = Trace(*(np.array(column) for column in zip(*rows, strict=True)))
     time = done * scene.period
     share = np.mean(saturated, axis=0)
@@ -234,8 +240,9 @@ class Scene:
         model.dof_armature[np.setdiff1d(np.arange(model.nv), free)] = LOCKED
         data = mujoco.MjData(model)
         data.qpos[:] = self._start
-        for _ in range(round(0.2 / model.opt.timestep)):
-            mujoco.mj_step(model, data)
+        with quiet():
+            for _ in range(round(0.2 / model.opt.timestep)):
+                mujoco.mj_step(model, data)
         return float(max(0.0, -data.contact.dist.min())) if data.ncon else 0.0
 
     def read(self) -> dict[str, Array]:
@@ -263,9 +270,10 @@ class Scene:
         """One period of the policy; the largest torque of each joint in it [N m]."""
         self.data.ctrl[self._control] = target
         peak = np.zeros(len(self.limit))
-        for _ in range(self._substeps):
-            mujoco.mj_step(self.model, self.data)
-            np.maximum(peak, np.abs(self.data.actuator_force[self._actuator]), out=peak)
+        with quiet():
+            for _ in range(self._substeps):
+                mujoco.mj_step(self.model, self.data)
+                np.maximum(peak, np.abs(self.data.actuator_force[self._actuator]), out=peak)
         return peak
 
     def broken(self) -> bool:
