@@ -1,14 +1,22 @@
 """Drake: a discrete multibody plant, contacts by its convex solver (SAP, lagged)."""
 
+import dataclasses
+import itertools
 import logging
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.check.engines.canonical import Canonical
 from gapless.check.engines.engine_world import Base, ReadBack, in_body, to_world
+from gapless.check.engines.shapes import Shape
 from gapless.errors import BadInput
+from gapless.rotations import rotation_matrices
+
+CORNER = 0.02
+"""Radius of the balls that stand for a box's corners, as a share of its shortest half."""
 
 
 class DrakeRobot:
@@ -24,7 +32,8 @@ class DrakeRobot:
         from pydrake.systems.framework import DiagramBuilder
 
         logging.getLogger("drake").setLevel(logging.ERROR)  # it warns of deformable contact, of which there is none
-        self.lacks: tuple[str, ...] = ()
+        single = {s.kind for s in model.shapes} & {"cylinder", "mesh"}
+        self.lacks = tuple(f"in Drake a {kind} touches the floor at one point at a time" for kind in sorted(single))
         self._quaternion, self._transform = Quaternion, RigidTransform
         builder = DiagramBuilder()
         self._plant, scene = AddMultibodyPlantSceneGraph(builder, timestep)
@@ -103,10 +112,24 @@ class DrakeRobot:
         self._simulator.AdvanceTo(self._simulator.get_context().get_time() + self._dt)
 
 
+def _at_corners(shape: Shape) -> list[Shape]:
+    """A box as small balls at its corners: Drake lets two shapes touch at one point only, and a box would rock."""
+    if shape.kind != "box":
+        return [shape]
+    half = np.array([float(x) for x in shape.attributes["size"].split()]) / 2
+    radius = CORNER * half.min()
+    axes = rotation_matrices(shape.quat[None])[0]
+    corners = [np.array(signs) * (half - radius) for signs in itertools.product((-1, 1), repeat=3)]
+    ball = {"radius": f"{radius:.9g}"}
+    return [
+        dataclasses.replace(shape, name=f"{shape.name}_{i}", kind="sphere", attributes=ball, pos=shape.pos + axes @ corner)
+        for i, corner in enumerate(corners)
+    ]
+
+
 def _with_friction(model: Canonical) -> str:
     """The URDF with Drake's friction at each shape: such that the harmonic mean with the floor, of the largest, is the pair's."""
-    from xml.etree import ElementTree
-
+    model = dataclasses.replace(model, shapes=tuple(part for shape in model.shapes for part in _at_corners(shape)))
     most = max([s.friction for s in model.shapes], default=1.0)
     by_name = {s.name: s for s in model.shapes}
     ElementTree.register_namespace("drake", "http://drake.mit.edu")
