@@ -85,5 +85,3 @@ def _exists(twin: Twin, axis: Axis, nominal: dict[str, float]) -> bool:
     if axis.name == PUSHES:
         return twin.floating
     return all(any(fnmatchcase(name, pattern) for name in nominal) for pattern in axis.patterns)
-
-

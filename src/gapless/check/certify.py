@@ -1,4 +1,4 @@
-"""Certify: how well a policy does on the real robot, from a few real trials and many simulated ones, with an interval that holds.
+"""Certify: how well a policy does on the real robot, from a few real trials and many simulated ones.
 
 Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669; power tuning: PPI++, 2023): the mean over many
 simulated trials, corrected by how far simulation was off in the few real ones. For few trials the interval is Student's, and
@@ -28,7 +28,10 @@ from gapless.twin import Belief, Twin
 from gapless.worlds import StandIn, StandInSpec, build_standin
 
 FIGURES: dict[str, tuple[str, Callable[[CourseResult], Array]]] = {
-    "velocity_error": ("m/s", lambda r: np.where(np.isfinite(r.velocity_error), r.velocity_error, np.hypot(*r.command[:, :2].T))),
+    "velocity_error": (
+        "m/s",
+        lambda r: np.where(np.isfinite(r.velocity_error), r.velocity_error, np.hypot(*r.command[:, :2].T)),
+    ),
     "yaw_error": ("rad/s", lambda r: np.where(np.isfinite(r.yaw_error), r.yaw_error, np.abs(r.command[:, 2]))),
     "loss": ("", losses),
     "success": ("", lambda r: r.success.astype(float)),
@@ -80,8 +83,8 @@ class Certificate(Result):
         c, a = self.certified, self.alone
         less = f"{1 - c.width / a.width:.0%} narrower than" if c.width < a.width else "no narrower than"
         return Verdict(
-            f"{self.figure.replace('_', ' ')} is {c.mean:.3f} {self.unit}, with {self.confidence:.0%} confidence between {c.low:.3f} and "
-            f"{c.high:.3f}: {less} from the {self.trials} {self.evidence} alone.",
+            f"{self.figure.replace('_', ' ')} is {c.mean:.3f} {self.unit}, with {self.confidence:.0%} confidence between "
+            f"{c.low:.3f} and {c.high:.3f}: {less} from the {self.trials} {self.evidence} alone.",
             good=c.width < a.width,
         )
 
@@ -202,7 +205,13 @@ def simulate(trials: Trials, commands: Array, belief: Belief | None, figure: str
 
 
 def try_standin(
-    policy: Policy, spec: StandInSpec, commands: Array, figure: str, task: Task | str | None = None, seed: int = 0, threads: int = 0
+    policy: Policy,
+    spec: StandInSpec,
+    commands: Array,
+    figure: str,
+    task: Task | str | None = None,
+    seed: int = 0,
+    threads: int = 0,
 ) -> Array:
     """The figure that a stand-in shows in trials, one for each command. Shape: (n,)."""
     robot = build_standin(spec)
@@ -217,7 +226,9 @@ def read_trials(path: str | os.PathLike[str], columns: Sequence[str], figure: st
     rows = list(csv.DictReader(io.StringIO(text(Path(path), MAX_FILE))))
     wanted = [*columns, figure]
     if not rows or (missing := [c for c in wanted if c not in rows[0]]):
-        raise BadInput(f"{path}: a table of trials has the columns {', '.join(wanted)}" + (f"; {missing[0]} is missing" if rows else ""))
+        raise BadInput(
+            f"{path}: a table of trials has the columns {', '.join(wanted)}" + (f"; {missing[0]} is missing" if rows else "")
+        )
     try:
         table = np.array([[float(row[c]) for c in wanted] for row in rows])
     except (TypeError, ValueError):

@@ -91,7 +91,10 @@ class GateVerdict(Result):
 
     def verdict(self) -> Verdict:
         why = next((f": {i.sentence}" for i in self.items if i.answer == self.answer and self.answer != PASS), "")
-        return Verdict(f"{self.answer.capitalize()}{why or f' in all {len(self.items)} items'}. Evidence: {self.evidence}.", self.answer == PASS)
+        return Verdict(
+            f"{self.answer.capitalize()}{why or f' in all {len(self.items)} items'}. Evidence: {self.evidence}.",
+            self.answer == PASS,
+        )
 
     def sections(self) -> Iterator[Section]:
         yield self._table()
@@ -101,14 +104,18 @@ class GateVerdict(Result):
 
     def _table(self) -> Section:
         tint = {PASS: 0.0, OPEN: 0.4, FAIL: 0.9}
-        rows = [[i.name, Cell(i.answer, tint[i.answer]), i.sentence] for i in self.items]
+        rows: list[list[str | Cell]] = [[i.name, Cell(i.answer, tint[i.answer]), i.sentence] for i in self.items]
         return Section(f"Judged on {self.runs} runs", table=Table(("item", "answer", "why"), rows, words=3))
 
     def junit(self) -> str:
         """As JUnit XML, which build servers read; what is inconclusive is an error, not a failure."""
         count = {answer: sum(i.answer == answer for i in self.items) for answer in (PASS, FAIL, OPEN)}
         suite = ElementTree.Element(
-            "testsuite", name=f"gapless gate {self.robot}", tests=str(len(self.items)), failures=str(count[FAIL]), errors=str(count[OPEN])
+            "testsuite",
+            name=f"gapless gate {self.robot}",
+            tests=str(len(self.items)),
+            failures=str(count[FAIL]),
+            errors=str(count[OPEN]),
         )
         for i in self.items:
             case = ElementTree.SubElement(suite, "testcase", name=i.name, classname=f"gapless.{self.task}")
@@ -143,7 +150,9 @@ def thresholds(task: str, path: str | os.PathLike[str] | None = None) -> dict[st
             table |= entries
     out = {"confidence": checks.number(own.get("confidence", default["confidence"]), f"{where}confidence", 0.5, 0.9999)}
     for name, value in table.items():
-        out[name] = float(value) if name == "engines" and isinstance(value, bool) else checks.number(value, f"{where}{name}", 0.0)
+        out[name] = (
+            float(value) if name == "engines" and isinstance(value, bool) else checks.number(value, f"{where}{name}", 0.0)
+        )
     return out
 
 
@@ -266,7 +275,9 @@ def _from_stress(stress: Stress, asked: Mapping[str, float]) -> Iterator[Item]:
     curves = [c for c in stress.curves if known(c.margin)]
     if "margin" in asked and curves:
         thin = min(curves, key=lambda c: c.margin)
-        yield _item("margin", thin.margin, asked["margin"], thin.margin < asked["margin"], "", f"{thin.name}: {thin.sentence()}")
+        yield _item(
+            "margin", thin.margin, asked["margin"], thin.margin < asked["margin"], "", f"{thin.name}: {thin.sentence()}"
+        )
     if "rest_speed" in asked:
         speed, limit = stress.rest.speed, asked["rest_speed"]
         words = f"joints move at {speed:.2f} rad/s at rest, and at most {limit:g} is asked for"

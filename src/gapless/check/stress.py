@@ -22,14 +22,12 @@ from gapless.twin import Belief, Box, Twin, quantities
 
 LEVELS, EACH = 6, 16
 """Levels of each axis, and robots at each level."""
-TOGETHER = 96
-"""Robots drawn from the belief."""
-PAIRED = 48
-"""Robots on which causes are compared, the same each time."""
+TOGETHER, PAIRED = 6, 3
+"""Times as many robots are drawn from the belief, and are the same when causes are compared."""
 SURVIVES = 0.9
 """A policy fails from the level at which less than this share of runs succeeds."""
-ROUNDS, CANDIDATES, PER_CANDIDATE, ELITE = 3, 32, 6, 6
-"""Of the search for the worst corner."""
+ROUNDS, CANDIDATES, ELITE = 3, 32, 6
+"""Of the search for the worst corner; a quarter of the robots at a level try each candidate."""
 SURE, LEAST = 2.0, 0.01
 """Standard errors, and loss, by which a cause must change the outcome to be blamed."""
 
@@ -54,7 +52,7 @@ def stress(
         task: that of the policy, by name or as it is; told from the policy's commands unless given.
         seed: of robots, commands and kicks.
         threads: of physics, 0 for one per core.
-        each: robots at each level.
+        each: robots at each level; the other parts grow with it.
         seconds: of each run.
         tick: is told what is being done.
     """
@@ -65,11 +63,13 @@ def stress(
     tick("drawing robots")
     wide = draw_from("wide", twin)
     assert wide is not None
-    together = _together(trials, wide if belief is None else belief, "the preset wide" if belief is None else "the belief")
+    together = _together(
+        trials, wide if belief is None else belief, "the preset wide" if belief is None else "the belief", TOGETHER * each
+    )
     tick("searching the worst corner")
-    corner = _corner(trials, _edges(twin, axes, belief, wide), seed)
+    corner = _corner(trials, _edges(twin, axes, belief, wide), seed, max(each // 4, 1))
     tick("asking what each cause costs")
-    costs = () if belief is None else _costs(trials, belief)
+    costs = () if belief is None else _costs(trials, belief, PAIRED * each)
     tick("mapping commands to responses")
     responses, rest, heat = respond(trials)
     return Stress(
@@ -91,9 +91,7 @@ def stress(
     )
 
 
-def _curves(
-    trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None
-) -> tuple[CourseResult, tuple[Curve, ...]]:
+def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None) -> tuple[CourseResult, tuple[Curve, ...]]:
     """All levels of all axes in one batch; the first robots are as modelled."""
     twin, nominal = trials.twin, trials.twin.space.nominal
     levels = [(axis, level) for axis in axes for level in axis.levels(LEVELS)]
@@ -159,12 +157,12 @@ def _level(twin: Twin, axis: Axis, drawn: Array) -> tuple[float, float] | None:
     return float(levels.mean()), float(levels.std())
 
 
-def _together(trials: Trials, belief: Belief, source: str) -> Together:
+def _together(trials: Trials, belief: Belief, source: str, runs: int) -> Together:
     """Robots drawn from all that is known and not known, kicked as on the course."""
-    drawn = trials.twin.expand(belief.sample(TOGETHER, np.random.default_rng([trials.seed, 0xB0])), belief.space)
-    result = trials.run(drawn, trials.commands(TOGETHER), trials.usual_push)
-    low, high = interval(int(result.success.sum()), TOGETHER)
-    return Together(source, TOGETHER, float(result.success.mean()), low, high, float(losses(result).mean()))
+    drawn = trials.twin.expand(belief.sample(runs, np.random.default_rng([trials.seed, 0xB0])), belief.space)
+    result = trials.run(drawn, trials.commands(runs), trials.usual_push)
+    low, high = interval(int(result.success.sum()), runs)
+    return Together(source, runs, float(result.success.mean()), low, high, float(losses(result).mean()))
 
 
 def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief) -> dict[Axis, float]:
@@ -185,12 +183,12 @@ def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief
     return edges
 
 
-def _corner(trials: Trials, edges: dict[Axis, float], seed: int) -> Corner:
+def _corner(trials: Trials, edges: dict[Axis, float], seed: int, each: int) -> Corner:
     """The worst robot among those that may exist, by the cross-entropy method over how far each axis goes to its edge."""
     rng = np.random.default_rng([seed, 0xC2])
     axes, twin = list(edges), trials.twin
     centre, width = np.full(len(axes), 0.5), np.full(len(axes), 0.5)
-    commands = np.tile(trials.commands(PER_CANDIDATE), (CANDIDATES, 1))
+    commands = np.tile(trials.commands(each), (CANDIDATES, 1))
     worst, at, survived = -1.0, np.zeros(len(axes)), 1.0
     for number in range(ROUNDS):
         share = np.clip(centre + width * rng.standard_normal((CANDIDATES, len(axes))), 0.0, 1.0)
@@ -202,7 +200,7 @@ def _corner(trials: Trials, edges: dict[Axis, float], seed: int) -> Corner:
         for row, shares in zip(values, share, strict=True):
             for axis, s in zip(axes, shares, strict=True):
                 axis.write(twin, row, axis.start + s * (edges[axis] - axis.start))
-        result = trials.run(spread(list(values), PER_CANDIDATE), commands, trials.usual_push)
+        result = trials.run(spread(list(values), each), commands, trials.usual_push)
         lost = losses(result).reshape(CANDIDATES, -1).mean(axis=1)
         best = np.argsort(-lost)[:ELITE]
         centre, width = share[best].mean(axis=0), share[best].std(axis=0) + 0.05
@@ -213,10 +211,10 @@ def _corner(trials: Trials, edges: dict[Axis, float], seed: int) -> Corner:
     change: dict[str, str] = {}
     for axis in axes:
         change |= axis.change(levels[axis.name])
-    return Corner(levels, change, survived, worst, ROUNDS * CANDIDATES * PER_CANDIDATE)
+    return Corner(levels, change, survived, worst, ROUNDS * CANDIDATES * each)
 
 
-def _costs(trials: Trials, belief: Belief) -> tuple[Cost, ...]:
+def _costs(trials: Trials, belief: Belief, runs: int) -> tuple[Cost, ...]:
     """What each identified cause costs: alone, and left out of all; the same robots, commands and kicks each time."""
     twin = trials.twin
     full = twin.expand(belief.mean(), belief.space)[0]
@@ -225,10 +223,10 @@ def _costs(trials: Trials, belief: Belief) -> tuple[Cost, ...]:
     for i, p in enumerate(twin.space.parameters):
         if full[i] != nominal[i]:
             groups.setdefault(quantities.cause(p.name) or p.quantity, []).append(i)
-    commands = trials.commands(PAIRED)
+    commands = trials.commands(runs)
 
     def loss(values: Array) -> Array:
-        return losses(trials.run(spread([values], PAIRED), commands, trials.usual_push))
+        return losses(trials.run(spread([values], runs), commands, trials.usual_push))
 
     as_modelled, as_identified = loss(nominal), loss(full)
     out = []
@@ -236,8 +234,7 @@ def _costs(trials: Trials, belief: Belief) -> tuple[Cost, ...]:
         alone, without = nominal.copy(), full.copy()
         alone[columns], without[columns] = full[columns], nominal[columns]
         added, saved = loss(alone) - as_modelled, as_identified - loss(without)
-        errors = [float(d.std(ddof=1)) / math.sqrt(PAIRED) for d in (added, saved)]
+        errors = [float(d.std(ddof=1)) / math.sqrt(runs) for d in (added, saved)]
         matters = any(float(d.mean()) > max(SURE * e, LEAST) for d, e in zip((added, saved), errors, strict=True))
         out.append(Cost(cause, float(added.mean()), errors[0], float(saved.mean()), errors[1], matters))
     return tuple(sorted(out, key=lambda c: -c.alone))
-

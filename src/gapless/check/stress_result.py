@@ -37,13 +37,15 @@ class Curve:
     """Level of the robot as identified, and its standard deviation; NaN where nothing is known."""
     deviation: float
     margin: float
-    """Room until it fails over what was identified, both from as modelled; infinite where the robot is no worse than modelled."""
+    """Room until it fails over what was identified, both from as modelled; infinite where the robot is no worse."""
 
     def sentence(self) -> str:
         """For example: falls from 31 ms; measured 18 +- 2 ms: margin 1.7."""
         tried = self.levels[-1]
-        text = f"fails from {_amount(self.fails_from, self.unit)}" if math.isfinite(self.fails_from) else (
-            f"holds up to {_amount(tried, self.unit)}, the worst tried"
+        text = (
+            f"fails from {_amount(self.fails_from, self.unit)}"
+            if math.isfinite(self.fails_from)
+            else (f"holds up to {_amount(tried, self.unit)}, the worst tried")
         )
         if math.isfinite(self.identified):
             least = "" if math.isfinite(self.fails_from) else "at least "
@@ -174,7 +176,7 @@ class Stress(Result):
         (Path(folder) / "worst.toml").write_text(dump_standin(spec))
 
     def _margins(self) -> Section:
-        rows = [[c.name, Cell(c.sentence(), 0.6 if c.margin < ENOUGH else 0.0)] for c in self.curves]
+        rows: list[list[str | Cell]] = [[c.name, Cell(c.sentence(), 0.6 if c.margin < ENOUGH else 0.0)] for c in self.curves]
         t = self.together
         drawn = f"{percent(t.success)} succeed ({percent(t.low)} to {percent(t.high)}, {t.runs} runs), loss {t.loss:.2f}"
         rows.append([f"all together, from {t.source}", drawn])
@@ -182,12 +184,18 @@ class Stress(Result):
 
     def _corner(self) -> Section:
         rows = [[name, f"{level:.3g}"] for name, level in self.corner.levels.items()]
-        text = f"The worst robot of {self.corner.runs} tried: {percent(self.corner.success)} of its runs succeed, loss {self.corner.loss:.2f}."
+        corner = self.corner
+        text = f"The worst robot in {corner.runs} runs: {percent(corner.success)} of its own succeed, loss {corner.loss:.2f}."
         return Section("The worst corner", text, Table(("", "level"), rows))
 
     def _costs(self) -> Section:
         rows = [
-            [c.cause, f"{c.alone:+.3f} ± {c.alone_error:.3f}", f"{c.left_out:+.3f} ± {c.left_out_error:.3f}", "yes" if c.matters else "no"]
+            [
+                c.cause,
+                f"{c.alone:+.3f} ± {c.alone_error:.3f}",
+                f"{c.left_out:+.3f} ± {c.left_out_error:.3f}",
+                "yes" if c.matters else "no",
+            ]
             for c in self.costs
         ]
         head = ("cause", "loss when alone", "loss when left out of all", "changes the outcome")
@@ -201,7 +209,7 @@ class Stress(Result):
             ["success as modelled", percent(self.success)],
             ["least torque margin", percent(self.torque_margin)],
             ["least margin of joint speed", percent(self.speed_margin)],
-            [f"until {heat.joint} overheats (continuous torque {percent(heat.continuous)} of the largest, {heat.time_constant:g} min)", warm],
+            [f"until {heat.joint} overheats, with the usual figures of such drives", warm],
             ["joint speed at rest", still],
         ]
         rows += [[f"dead zone of {r.command}", f"{r.dead:.2g}"] for r in self.responses]

@@ -10,8 +10,8 @@ from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, play_course, task_of, with_commands
 from gapless.policy import Policy
-from gapless.robots import find_legs
-from gapless.twin import Twin
+from gapless.robots import find_legs, load_robot
+from gapless.twin import Gains, Twin
 
 SECONDS = 6.0
 VELOCITY = ("vx", "vy", "yaw_rate")
@@ -92,13 +92,33 @@ def losses(result: CourseResult) -> Array:
     mean of velocity and turn rate. Shape: (runs,).
     """
     if not np.isfinite(result.velocity_error).any():
-        return 1.0 - result.success
+        return np.asarray(~result.success, float)
     asked = np.hypot(*result.command[:, :2].T).mean(), np.abs(result.command[:, 2]).mean()
     errors = (result.velocity_error, result.yaw_error)
     shares = [e / a for e, a in zip(errors, asked, strict=True) if a > 0]
-    return np.where(result.fell, 1.0, np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0))
+    missed = np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0)
+    return np.where(result.fell, 1.0, missed).astype(float)
 
 
 def spread(rows: Sequence[Array], each: int) -> Array:
     """Each of some vectors of parameters, for so many robots in a row. Shape: (len(rows) * each, parameters)."""
     return np.repeat(np.array(rows), each, axis=0)
+
+
+def twin_for(policy: Policy, robot: str) -> Twin:
+    """A robot driven as a policy's contract says: its gains and period, in place of the model's own.
+
+    Args:
+        policy: with its contract; gains that it does not know stay the model's.
+        robot: a built-in robot, an MJCF or URDF file, or menagerie:NAME.
+    """
+    contract, model = policy.contract, load_robot(robot)
+    joints = contract.joints
+    own = {j.name: (j.kp, j.kd) for j in model.joint_table}
+    known = joints.kp is not None and joints.kd is not None and contract.action.kind == "position"
+    stated = dict(zip(joints.names, zip(joints.kp or (), joints.kd or (), strict=True), strict=False)) if known else {}
+    if all(np.allclose(own.get(name, (0.0, 0.0)), gains) for name, gains in stated.items()):
+        add = []
+    else:
+        add = [Gains(kp={n: g[0] for n, g in stated.items()}, kd={n: g[1] for n, g in stated.items()})]
+    return Twin.load(model, add=add, control_dt=contract.timing.control_dt)

@@ -41,28 +41,28 @@ def certify(
     """
     from rich.console import Console
 
-    from gapless.check.certify import FEWEST, FIGURES, certify as certified, plan, read_trials, try_standin
+    from gapless.check import CERTIFIED_FIGURES, FEWEST_TRIALS, certify as certified, plan_trials, read_trials, try_standin
     from gapless.errors import BadInput, must_exist
     from gapless.policy import load_policy
     from gapless.twin import Twin, load_belief, load_recipe
     from gapless.worlds import load_standin
 
-    must_exist("figure", [figure], FIGURES)
+    must_exist("figure", [figure], CERTIFIED_FIGURES)
     if trials and on:
         raise BadInput("give the trials with --trials, or a stand-in with --on, not both")
-    if not FEWEST <= count <= 1000 or not 0.5 <= confidence < 1:
-        raise BadInput(f"--count must be {FEWEST} to 1000 and --confidence 0.5 to 1, not {count} and {confidence:g}")
+    if not FEWEST_TRIALS <= count <= 1000 or not 0.5 <= confidence < 1:
+        raise BadInput(f"--count must be {FEWEST_TRIALS} to 1000 and --confidence 0.5 to 1, not {count} and {confidence:g}")
     network = load_policy(policy)
     twin = load_recipe(robot, belief) if belief else Twin.load(robot)
     columns = list(network.contract.commands)
     if not trials and not on:
         print(",".join([*columns, figure]))
-        for row in plan(network, twin, count, seed=seed):
+        for row in plan_trials(network, twin, count, seed=seed):
             print(",".join(f"{x:.3g}" for x in row) + ",")
         return
     with Console(stderr=True).status("simulating the trials"):
         if on:
-            commands = plan(network, twin, count, seed=seed)
+            commands = plan_trials(network, twin, count, seed=seed)
             real = try_standin(network, load_standin(on), commands, figure, seed=seed, threads=threads)
         else:
             assert trials is not None

@@ -5,7 +5,13 @@ judges it on robots that it has never met. Nothing here needs torch but `learner
 """
 
 from gapless.learn.contract import build_contract
-from gapless.learn.course import DRAWS as COURSE_DRAWS, PUSH as COURSE_PUSH, play as play_course, run as run_course, with_commands
+from gapless.learn.course import (
+    DRAWS as COURSE_DRAWS,
+    PUSH as COURSE_PUSH,
+    play as play_course,
+    run as run_course,
+    with_commands,
+)
 from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment

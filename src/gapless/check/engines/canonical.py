@@ -66,7 +66,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Law:
-    """The drives' law: `clip(gain * clip(command) + bias0 + bias1 * q + bias2 * dq)`, at the joint. Shape of each: (drives,)."""
+    """The drives' law: `clip(gain * clip(command) + bias0 + bias1 * q + bias2 * dq)`, at the joint. Shapes: (drives,)."""
 
     joints: tuple[str, ...]
     gain: Array
@@ -113,14 +113,14 @@ class Canonical:
         return max(STEP_SHARE * min(times), SHORTEST_STEP)
 
     def with_rotors(self) -> dict[str, tuple[Array, Array]]:
-        """Principal moments and axes (a quaternion) of links that carry the armature of their joint, for engines without any."""
+        """Principal moments and axes (a quaternion) of links that carry the armature of their joint, for want of any."""
         extra = {j.child: j.armature * np.outer(j.axis, j.axis) for j in self.joints if not j.slides}
         return {link.name: principal(link.inertia + extra.get(link.name, 0.0)) for link in self.links}
 
     def urdf(self, rotors: bool = False) -> str:
         """The robot as URDF; meshes are given by the file names of `Shape.file`.
 
-        rotors: whether inertias lie along the axes of `with_rotors`, whose moments are then to be set, as no URDF can hold them.
+        rotors: whether inertias lie along the axes of `with_rotors`, whose moments are to be set, as no URDF can hold them.
         """
         robot = ElementTree.Element("robot", name=self.name)
         turned = self.with_rotors()
@@ -143,7 +143,7 @@ class Canonical:
             ElementTree.SubElement(node, "child", link=joint.child)
             ElementTree.SubElement(node, "axis", xyz=_text(joint.axis))
             ends = {"lower": _text([joint.low - joint.zero]), "upper": _text([joint.high - joint.zero])} if limited else {}
-            ElementTree.SubElement(node, "limit", effort="1e6", velocity="1e3", **ends)
+            ElementTree.SubElement(node, "limit", {"effort": "1e6", "velocity": "1e3", **ends})
         for joint in self.joints:  # Drake reads which joints can be driven from here
             node = ElementTree.SubElement(robot, "transmission", name=joint.name)
             ElementTree.SubElement(node, "type").text = "transmission_interface/SimpleTransmission"
@@ -191,7 +191,7 @@ def _moving(model: mujoco.MjModel, base: int | None) -> tuple[list[int], list[st
             continue
         kinds = [int(model.jnt_type[j]) for j in range(model.body_jntadr[b], model.body_jntadr[b] + model.body_jntnum[b])]
         free = int(mujoco.mjtJoint.mjJNT_FREE)
-        if base is not None and model.body_rootid[b] != model.body_rootid[root] or (free in kinds and b != root):
+        if (base is not None and model.body_rootid[b] != model.body_rootid[root]) or (free in kinds and b != root):
             lost.append(f"{model.body(b).name} is not part of the robot and is left out")
         elif b != root and (len(kinds) != 1 or kinds[0] not in ONE_AXIS):
             raise BadInput(f"link {model.body(b).name}: a URDF has one hinge or slide a link, so no other engine can be used")
@@ -208,9 +208,7 @@ def _frame(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> tuple[Array
     return pos, quat
 
 
-def _link(
-    model: mujoco.MjModel, data: mujoco.MjData, name: str, bodies: list[int], frame: tuple[Array, Array]
-) -> Link:
+def _link(model: mujoco.MjModel, data: mujoco.MjData, name: str, bodies: list[int], frame: tuple[Array, Array]) -> Link:
     """Bodies that are welded together, as one."""
     pos, axes = frame[0], _matrix(frame[1])
     mass = float(model.body_mass[bodies].sum())
@@ -274,7 +272,9 @@ def _law(model: mujoco.MjModel) -> Law:
         plain = model.actuator_dyntype[d.actuator] == mujoco.mjtDyn.mjDYN_NONE and not is_dc_motor(model, d.actuator)
         kinds = model.actuator_gaintype[d.actuator], model.actuator_biastype[d.actuator]
         if not plain or kinds[0] != mujoco.mjtGain.mjGAIN_FIXED or kinds[1] > int(mujoco.mjtBias.mjBIAS_AFFINE):
-            raise BadInput(f"the drive of {d.name} has dynamics of its own, which other engines do not have here: use mujoco only")
+            raise BadInput(
+                f"the drive of {d.name} has dynamics of its own, which other engines do not have here: use mujoco only"
+            )
     at = [d.actuator for d in found]
     gear = model.actuator_gear[at, 0]
     affine = model.actuator_biastype[at] == int(mujoco.mjtBias.mjBIAS_AFFINE)

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 from rich.console import RenderableType
 
 from gapless.arrays import Array
-from gapless.check.engines.build import ENGINES, EngineRobot, build, check_engines, installed
 from gapless.check.engines.engine_world import Base, in_body
+from gapless.check.engines.load import ENGINES, EngineRobot, build, check_engines, installed
 from gapless.check.engines.parity import Agreement, home_command, home_state, parity
 from gapless.policy import Pilot, Policy
-from gapless.report import COLOURS, Cell, Plot, Result, Section, Table, Verdict, in_terminal, line, notes
+from gapless.report import COLOURS, Cell, Plot, Result, Section, Table, Verdict, few, in_terminal, line, notes
 from gapless.robots import IMU, imu_of
 from gapless.rotations import multiply, rotate_back, tipped, up_of
 from gapless.twin import Twin
@@ -94,16 +94,20 @@ class CrossCheck(Result):
         fell = [e for e in self.engines if not self.walks(e)]
         if fell:
             off = [a for a in self.agreements if a.engine in fell and not a.good]
-            why = f" There it differs from MuJoCo in: {', '.join(dict.fromkeys(a.test for a in off))}." if off else (
-                " Each of them agrees with MuJoCo in all parity tests, so contact while moving is what differs, "
-                "and the policy has little margin for that."
+            why = (
+                f" There it differs from MuJoCo in: {', '.join(dict.fromkeys(a.test for a in off))}."
+                if off
+                else (
+                    " Each of them agrees with MuJoCo in all parity tests, so contact while moving is what differs, "
+                    "and the policy has little margin for that."
+                )
             )
             return Verdict(f"The policy falls in {', '.join(fell)}.{why}", good=False)
         return Verdict(f"The policy does not fall in {', '.join(self.engines)}, in runs of {self.seconds:g} s.", good=True)
 
     def sections(self) -> Iterator[Section]:
         yield self._runs()
-        rows = [
+        rows: list[list[str | Cell]] = [
             [a.engine, a.test, a.what, Cell(_figure(a.figure, a.unit), 0.0 if a.good else 0.8), _figure(a.tolerance, a.unit)]
             for a in self.agreements
         ]
@@ -131,12 +135,14 @@ class CrossCheck(Result):
 
     def _runs(self) -> Section:
         head = ("engine", "command", "survived", "forward, sideways, turn", "velocity error", "torque", "apart from MuJoCo")
-        rows = []
+        rows: list[list[str | Cell]] = []
         for t in self.trials:
             asked = " ".join(f"{c} {v:+.2g}" for c, v in zip(self.columns, t.command, strict=True) if v) or "none"
             moved = " ".join("–" if math.isnan(v) else f"{v:+.2f}" for v in t.velocity)
             lived = Cell(f"{t.survived:.1f} s", 0.8 if t.fell else 0.0)
-            rows.append([t.engine, asked, lived, moved, _figure(t.error, "m/s"), _figure(t.torque, ""), _figure(t.apart, "rad")])
+            rows.append(
+                [t.engine, asked, lived, moved, _figure(t.error, "m/s"), _figure(t.torque, ""), _figure(t.apart, "rad")]
+            )
         return Section("The policy in each engine", table=Table(head, rows, words=2))
 
 
@@ -147,6 +153,7 @@ def cross_check(
     values: ArrayLike | None = None,
     commands: Sequence[Sequence[float]] | None = None,
     seconds: float = SECONDS,
+    with_parity: bool = True,
     tick: Callable[[str], None] = lambda what: None,
 ) -> CrossCheck:
     """Run a policy on the same robot in several engines.
@@ -158,6 +165,7 @@ def cross_check(
         values: the robot's parameters, over `twin.space`; nominal unless given. Delays act to a whole step of physics.
         commands: what is asked for in turn; each column alone, and nothing, unless given.
         seconds: of each run.
+        with_parity: whether the robot is also compared without the policy, which takes a few seconds an engine.
         tick: is told what is being done.
     """
     names = tuple(dict.fromkeys(["mujoco", *(engines or [e for e in ENGINES if installed(e)])]))
@@ -165,7 +173,12 @@ def cross_check(
     values = twin.space.nominal if values is None else np.asarray(values, float)
     model, late = twin.compile(values), _delay(twin, values)
     asked = default_commands(policy) if commands is None else [tuple(map(float, c)) for c in commands]
-    trials, agreements, wrong, lost, heights, steps = [], [], [], {}, {}, {}
+    trials: list[Trial] = []
+    agreements: list[Agreement] = []
+    wrong: list[str] = []
+    lost: dict[str, tuple[str, ...]] = {}
+    heights: dict[str, tuple[float, ...]] = {}
+    steps: dict[str, float] = {}
     reference: dict[tuple[float, ...], Array] = {}
     for engine in names:
         tick(f"running in {engine}")
@@ -173,7 +186,7 @@ def cross_check(
         wrong, steps[engine] = [*wrong, *robot.wrong], robot.timestep
         if engine != "mujoco":
             lost[engine] = robot.lost
-            agreements += parity(engine, twin)
+            agreements += parity(engine, twin) if with_parity else []
         for command in asked:
             seen = _run(robot, policy, twin, command, seconds, late)
             reference.setdefault(command, seen.q)
@@ -206,9 +219,7 @@ class _Seen:
     fell: bool
 
 
-def _run(
-    robot: EngineRobot, policy: Policy, twin: Twin, command: tuple[float, ...], seconds: float, late: float
-) -> _Seen:
+def _run(robot: EngineRobot, policy: Policy, twin: Twin, command: tuple[float, ...], seconds: float, late: float) -> _Seen:
     """Let a policy command a robot in an engine."""
     pilot, imu, dt = Pilot(policy, twin, command), imu_of(twin.model), twin.control_dt
     q, base = home_state(twin, robot)
@@ -299,8 +310,8 @@ def read_otherwise(twin: Twin) -> list[str]:
     if not heavy:
         return []
     return [
-        f"{path.name} has links without <inertial> ({', '.join(heavy[:4])}{' ...' if len(heavy) > 4 else ''}), to each of which "
-        f"PyBullet gives {made[heavy[0]]:g} kg: it would weigh the robot at {sum(made.values()):.4g} kg instead of {twin.mass:.4g} kg"
+        f"{path.name} has links without <inertial> ({few(heavy)}), to each of which PyBullet gives {made[heavy[0]]:g} kg: "
+        f"it would weigh the robot at {sum(made.values()):.4g} kg instead of {twin.mass:.4g} kg"
     ]
 
 

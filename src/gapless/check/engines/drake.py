@@ -128,7 +128,7 @@ def _at_corners(shape: Shape) -> list[Shape]:
 
 
 def _with_friction(model: Canonical) -> str:
-    """The URDF with Drake's friction at each shape: such that the harmonic mean with the floor, of the largest, is the pair's."""
+    """The URDF with Drake's friction at each shape: its harmonic mean with the floor's is the pair's."""
     model = dataclasses.replace(model, shapes=tuple(part for shape in model.shapes for part in _at_corners(shape)))
     most = max([s.friction for s in model.shapes], default=1.0)
     by_name = {s.name: s for s in model.shapes}

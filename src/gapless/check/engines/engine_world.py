@@ -1,4 +1,4 @@
-"""A robot in an engine: what every adapter offers, and the one law of drives, friction and damping that all of them are stepped with."""
+"""A robot in an engine: what every adapter offers, and the one law of drives, friction and damping for all of them."""
 
 import math
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ class Stepped:
 
 
 def differences(model: Canonical, engine: str, read: ReadBack) -> list[str]:
-    """A sentence for each mass, limit or armature that an engine has otherwise than the canonical model; none where all agree."""
+    """A sentence for each mass, limit or armature that an engine has otherwise than the canonical model."""
     links = model.links[0 if model.floating else 1 :]
     out = []
     for link in links:
@@ -139,9 +139,15 @@ def _of_joint(joint: Joint, engine: str, read: ReadBack) -> list[str]:
     low, high = read.limits.get(joint.name, (math.nan, math.nan))
     ends = (joint.low - joint.zero, joint.high - joint.zero)
     if math.isfinite(sum(ends)) and not np.allclose((low, high), ends, atol=1e-4):
-        out.append(f"{engine} limits {joint.name} to {low:.4g} and {high:.4g}, and the model to {ends[0]:.4g} and {ends[1]:.4g}")
-    if read.armature is not None and not math.isclose(read.armature.get(joint.name, math.nan), joint.armature, rel_tol=1e-4, abs_tol=1e-7):
-        out.append(f"{engine} has an armature of {read.armature.get(joint.name)} kg m2 at {joint.name}, and the model {joint.armature:.4g}")
+        out.append(
+            f"{engine} limits {joint.name} to {low:.4g} and {high:.4g}, and the model to {ends[0]:.4g} and {ends[1]:.4g}"
+        )
+    if read.armature is not None and not math.isclose(
+        read.armature.get(joint.name, math.nan), joint.armature, rel_tol=1e-4, abs_tol=1e-7
+    ):
+        out.append(
+            f"{engine} has {read.armature.get(joint.name)} kg m2 of armature at {joint.name}, the model {joint.armature:.4g}"
+        )
     return out
 
 

@@ -1,4 +1,4 @@
-"""Parity: whether an engine moves the same robot as MuJoCo does: a step of each joint, a drop, standing still, a sliding block."""
+"""Parity: whether an engine moves the same robot as MuJoCo: a step of each joint, a drop, standing still, a sliding block."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
-from gapless.check.engines.build import EngineRobot, build
 from gapless.check.engines.engine_world import Base
+from gapless.check.engines.load import EngineRobot, build
 from gapless.robots import Drive, RobotModel, imu_of
 from gapless.twin import Twin
 

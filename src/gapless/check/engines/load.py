@@ -53,7 +53,9 @@ def check_engines(names: tuple[str, ...]) -> None:
     """Raise for an engine that does not exist or is not installed."""
     must_exist("engine", names, ENGINES)
     if missing := [name for name in names if not installed(name)]:
-        raise BadInput(f"{', '.join(missing)} is not installed: pip install 'gapless[engines]' (or pip install {' '.join(missing)})")
+        raise BadInput(
+            f"{', '.join(missing)} is not installed: pip install 'gapless[engines]' (or pip install {' '.join(missing)})"
+        )
 
 
 def build(engine: str, model: mujoco.MjModel, home: Array, control_dt: float, name: str = "robot") -> EngineRobot:
