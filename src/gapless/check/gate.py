@@ -8,7 +8,7 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +25,7 @@ from gapless.check.trials import Trials, losses, trials_of
 from gapless.errors import BadInput, must_exist
 from gapless.files import text
 from gapless.learn import CourseResult, Task, draw_from
+from gapless.plain import NOT_SAVED
 from gapless.policy import Policy
 from gapless.report import Cell, Result, Section, Table, Verdict, in_terminal, known
 from gapless.twin import Belief, Twin
@@ -75,6 +76,8 @@ class GateVerdict(Result):
     items: tuple[Item, ...]
     accepted: str
     """SHA-256 of the last accepted policy's network, where it was compared with one."""
+    stressed: Stress | None = field(default=None, metadata=NOT_SAVED)
+    engines: CrossCheck | None = field(default=None, metadata=NOT_SAVED)
 
     @property
     def answer(self) -> str:
@@ -98,6 +101,9 @@ class GateVerdict(Result):
 
     def sections(self) -> Iterator[Section]:
         yield self._table()
+        for part in (self.engines, self.stressed):
+            if part is not None:
+                yield from part.sections()
 
     def glance(self) -> Iterable[RenderableType]:
         yield in_terminal(self._table())
@@ -130,15 +136,18 @@ class GateVerdict(Result):
         return "\n".join([f"**{self.verdict().text}**", "", "| item | answer | why |", "|---|---|---|", *rows]) + "\n"
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Also verdict.xml (JUnit) and verdict.md."""
+        """Also verdict.xml (JUnit), verdict.md, and what a stress test and a cross-check left, in folders of their own."""
         super().save(folder)
+        for part in (self.engines, self.stressed):
+            if part is not None:
+                part.save(Path(folder) / part.NAME)
         (Path(folder) / "verdict.xml").write_text(self.junit())
         (Path(folder) / "verdict.md").write_text(self.markdown())
 
 
 def thresholds(task: str, path: str | os.PathLike[str] | None = None) -> dict[str, float]:
     """What a task asks for, by name; those that a user's file states in place of the defaults."""
-    default, own = _read(DEFAULTS), {} if path is None else _read(Path(path))
+    default, own = _tables(DEFAULTS), {} if path is None else _tables(Path(path))
     table = dict(default.get(task, default["other"]))
     where = f"{path}: "
     for section, entries in own.items():
@@ -156,7 +165,7 @@ def thresholds(task: str, path: str | os.PathLike[str] | None = None) -> dict[st
     return out
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text(path, MAX_FILE))
     except tomllib.TOMLDecodeError as error:
@@ -222,6 +231,8 @@ def gate(
         stressed.score if stressed is not None else 1 - loss,
         tuple(items),
         "" if accepted is None else accepted.sha256,
+        stressed,
+        engines,
     )
 
 
