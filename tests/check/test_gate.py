@@ -33,11 +33,11 @@ def test_a_policy_that_stands_still_does_not_follow(judged):
 
 def test_what_it_writes_can_be_read(judged, tmp_path):
     judged.save(tmp_path)
-    assert GateVerdict.load(tmp_path).json() == json.loads((tmp_path / "verdict.json").read_text())
-    suite = ElementTree.parse(tmp_path / "verdict.xml").getroot()
+    assert GateVerdict.load(tmp_path).json() == json.loads((tmp_path / "gate.json").read_text())
+    suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert suite.get("tests") == str(len(judged.items)) == str(len(suite.findall("testcase")))
     assert suite.get("failures") == str(sum(i.answer == "fail" for i in judged.items)) != "0"
-    assert (tmp_path / "verdict.md").read_text().count("\n| ") == len(judged.items) + 1
+    assert (tmp_path / "gate.md").read_text().count("\n| ") == len(judged.items) + 1
 
 
 def test_open_items_make_it_inconclusive_and_failed_ones_fail(judged):

@@ -7,7 +7,7 @@ verdict.exit_code  # 0, 1, or 3 where more runs are needed
 import math
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from rich.console import RenderableType
 
 from gapless import checks
 from gapless.arrays import Array
-from gapless.check.engines import CrossCheck
+from gapless.check.engines import CrossCheck, cross_check
 from gapless.check.exact import interval, mcnemar, mean_interval, more_for_mean, runs_to_decide
+from gapless.check.stress import stress
 from gapless.check.stress_result import Stress
 from gapless.check.trials import Trials, losses, trials_of
 from gapless.errors import BadInput, must_exist
@@ -61,7 +62,7 @@ class Item:
 class GateVerdict(Result):
     """The gate's answer."""
 
-    NAME = "verdict"
+    NAME = "gate"
 
     robot: str
     policy: str
@@ -136,13 +137,13 @@ class GateVerdict(Result):
         return "\n".join([f"**{self.verdict().text}**", "", "| item | answer | why |", "|---|---|---|", *rows]) + "\n"
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Also verdict.xml (JUnit), verdict.md, and what a stress test and a cross-check left, in folders of their own."""
+        """Also gate.xml (JUnit), gate.md, and what a stress test and a cross-check left, in folders of their own."""
         super().save(folder)
         for part in (self.engines, self.stressed):
             if part is not None:
                 part.save(Path(folder) / part.NAME)
-        (Path(folder) / "verdict.xml").write_text(self.junit())
-        (Path(folder) / "verdict.md").write_text(self.markdown())
+        (Path(folder) / "gate.xml").write_text(self.junit())
+        (Path(folder) / "gate.md").write_text(self.markdown())
 
 
 def thresholds(task: str, path: str | os.PathLike[str] | None = None) -> dict[str, float]:
@@ -302,3 +303,23 @@ def _from_stress(stress: Stress, asked: Mapping[str, float]) -> Iterator[Item]:
 
 def _item(name: str, figure: float, threshold: float, bad: bool, unit: str, sentence: str) -> Item:
     return Item(name, FAIL if bad else PASS, figure, figure, figure, threshold, unit, None, sentence)
+
+
+def judge(
+    policy: Policy,
+    twin: Twin,
+    belief: Belief | None = None,
+    engines: Sequence[str] = (),
+    with_stress: bool = False,
+    limits: Mapping[str, float] | None = None,
+    accepted: Policy | None = None,
+    task: Task | str | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    tick: Callable[[str], None] = lambda what: None,
+) -> GateVerdict:
+    """All of it in one call: other engines and stress where they are asked for, then the gate; arguments as for these."""
+    values = None if belief is None else twin.expand(belief.mean(), belief.space)[0]
+    crossed = cross_check(policy, twin, engines, values, tick=tick) if engines else None
+    stressed = stress(policy, twin, belief, task, seed, threads, tick=tick) if with_stress else None
+    return gate(policy, twin, belief, task, limits, accepted, stressed, crossed, seed=seed, threads=threads, tick=tick)

@@ -1,5 +1,6 @@
 """Trials: a policy on robots of given parameters, many at once, and what a run costs the task."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from gapless.errors import BadInput
 from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, play_course, task_of, with_commands
 from gapless.policy import Policy
 from gapless.robots import find_legs, load_robot
-from gapless.twin import Gains, Twin
+from gapless.twin import Gains, Mechanism, Twin, load_recipe
 
 SECONDS = 6.0
 VELOCITY = ("vx", "vy", "yaw_rate")
@@ -105,12 +106,13 @@ def spread(rows: Sequence[Array], each: int) -> Array:
     return np.repeat(np.array(rows), each, axis=0)
 
 
-def twin_for(policy: Policy, robot: str) -> Twin:
+def twin_for(policy: Policy, robot: str, belief: str | os.PathLike[str] | None = None) -> Twin:
     """A robot driven as a policy's contract says: its gains and period, in place of the model's own.
 
     Args:
         policy: with its contract; gains that it does not know stay the model's.
         robot: a built-in robot, an MJCF or URDF file, or menagerie:NAME.
+        belief: a file of what is known about the robot, whose mechanisms the twin then has.
     """
     contract, model = policy.contract, load_robot(robot)
     joints = contract.joints
@@ -118,7 +120,9 @@ def twin_for(policy: Policy, robot: str) -> Twin:
     known = joints.kp is not None and joints.kd is not None and contract.action.kind == "position"
     stated = dict(zip(joints.names, zip(joints.kp or (), joints.kd or (), strict=True), strict=False)) if known else {}
     if all(np.allclose(own.get(name, (0.0, 0.0)), gains) for name, gains in stated.items()):
-        add = []
+        add: list[Mechanism] = []
     else:
         add = [Gains(kp={n: g[0] for n, g in stated.items()}, kd={n: g[1] for n, g in stated.items()})]
+    if belief is not None:
+        return load_recipe(robot, belief, add)
     return Twin.load(model, add=add, control_dt=contract.timing.control_dt)
