@@ -11,7 +11,7 @@ from gapless.cli import options
 from gapless.cli.options import Command, Flag, Json, Mapping
 
 if TYPE_CHECKING:
-    from gapless.check import GateVerdict
+    from gapless.check import GateVerdict, PolicyCheck
 
 
 def check(
@@ -75,10 +75,15 @@ def check(
         log=recorded,
         observations=observations,
     )
-    gated = on is not None or stress or accepted is not None or belief is not None
-    verdict = None
+    gated, verdict = stress or any(given is not None for given in (on, belief, accepted, thresholds)), None
     if gated and result.outcome != "fail":
         verdict = _gate(policy, robot, override, set, on, stress, belief, accepted, thresholds)
+    _show(result, verdict, out, json)
+    sys.exit(result.exit_code or (verdict.exit_code if verdict else 0))
+
+
+def _show(result: "PolicyCheck", verdict: "GateVerdict | None", out: Path | None, json: bool) -> None:
+    """Print what was found, and save it where that is wanted."""
     if json:
         print(text.dumps(result.json() | ({"gate": verdict.json()} if verdict else {})))
     else:
@@ -90,7 +95,6 @@ def check(
         if verdict:
             verdict.save(out / "gate")
         options.tell(f"verdict.json, junit.xml and report.html are in {out}{', those of the gate in gate/' if verdict else ''}")
-    sys.exit(result.exit_code or (verdict.exit_code if verdict else 0))
 
 
 def _gate(
@@ -114,7 +118,7 @@ def _gate(
 
     if robot is None:
         raise BadInput("the gate runs the policy on a robot: name it with --robot")
-    engines = tuple(on.split(",")) if on else ()
+    engines = tuple(name.strip() for name in on.split(",")) if on else ()
     check_engines(engines)
 
     def opened(path: Path) -> Policy:

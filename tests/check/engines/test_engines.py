@@ -11,7 +11,6 @@ from gapless.check.engines import load as loading
 from gapless.check.engines.canonical import canonical
 from gapless.check.engines.cross import CrossCheck, read_otherwise
 from gapless.check.engines.engine_world import differences
-from gapless.check.engines.load import meshes
 from gapless.errors import BadInput
 from gapless.robots import load_robot
 from gapless.twin import Twin
@@ -44,7 +43,7 @@ def test_a_link_without_inertia_is_found(engine, tmp_path):
 
     robot = load_robot("quadruped")
     model = canonical(robot.model, robot.home)
-    planted = PybulletRobot(model, 0.001, meshes(model), without_inertia(model.urdf(), "RL_calf"))
+    planted = PybulletRobot(model, 0.001, tmp_path, without_inertia(model.urdf(), "RL_calf"))
     found = differences(model, "pybullet", planted.read_back())
     assert found[0] == "pybullet gives link RL_calf 1 kg, and the model 0.26 kg"
     path = tmp_path / "frames.urdf"  # as a user gives it: a frame without mass, which MuJoCo welds to its parent

@@ -75,7 +75,9 @@ def build(engine: str, model: mujoco.MjModel, home: Array, control_dt: float, na
         return EngineRobot(engine, robot, world, float(model.opt.timestep), (), ())
     longest = min(robot.stiffest, float(model.opt.timestep))
     timestep = control_dt / max(1, -int(-control_dt // longest))
-    adapter = _adapter(engine)(robot, timestep, meshes(robot))
+    with tempfile.TemporaryDirectory(prefix="gapless_engine_") as folder:
+        write_meshes(robot, Path(folder))
+        adapter = _adapter(engine)(robot, timestep, Path(folder))
     read: ReadBack = adapter.read_back()
     return EngineRobot(
         engine,
@@ -87,13 +89,11 @@ def build(engine: str, model: mujoco.MjModel, home: Array, control_dt: float, na
     )
 
 
-def meshes(robot: Canonical) -> Path:
-    """A new folder with the robot's meshes."""
-    folder = Path(tempfile.mkdtemp(prefix="gapless_engine_"))
+def write_meshes(robot: Canonical, folder: Path) -> None:
+    """Write the robot's meshes where its URDF will be."""
     for shape in robot.shapes:
         if shape.kind == "mesh":
             (folder / shape.file).write_text(shape.obj())
-    return folder
 
 
 def _adapter(engine: str) -> Callable[..., Any]:
