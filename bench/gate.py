@@ -101,7 +101,7 @@ def rank(every: dict[str, Policy], robots: int) -> dict[str, Any]:
             "nominal_return": reward(policy, "none"),
             "wide_return": reward(policy, "wide"),
             "performance": 1 - float(np.mean([losses(r).mean() for r in met])),
-            "survival": float(np.mean([r.success.mean() for r in met])),
+            "survival": float(np.mean([1 - r.fell.mean() for r in met])),
             "gate_seconds": seconds,
         }
         console.print(name, {k: v if isinstance(v, str) else round(v, 3) for k, v in rows[name].items()})

@@ -24,7 +24,7 @@ def test_a_policy_that_stands_still_does_not_follow(judged):
     by_name = {i.name: i for i in judged.items}
     assert judged.answer == "fail" and judged.exit_code == 1 and judged.evidence == "simulation only"
     assert by_name["velocity error"].answer == "fail" and "0.3 m/s is asked for" in by_name["velocity error"].sentence
-    assert by_name["success"].answer == "inconclusive" and by_name["success"].more
+    assert by_name["survival"].answer == "inconclusive" and by_name["survival"].more
     assert (
         by_name["against the accepted one"].answer == "pass"
         and "0 runs are lost and 0 won" in by_name["against the accepted one"].sentence
@@ -48,11 +48,17 @@ def test_open_items_make_it_inconclusive_and_failed_ones_fail(judged):
 
 def test_thresholds_of_a_file_replace_the_defaults(tmp_path):
     path = tmp_path / "gate.toml"
-    path.write_text("confidence = 0.95\n[velocity]\nsuccess = 0.8\n")
+    path.write_text("confidence = 0.95\n[velocity]\nsurvival = 0.8\n")
     mine, usual = thresholds("velocity", path), thresholds("velocity")
-    assert mine == usual | {"success": 0.8, "confidence": 0.95} and usual["success"] == 0.95
+    assert mine == usual | {"survival": 0.8, "confidence": 0.95} and usual["survival"] == 0.95
     assert thresholds("flip") == thresholds("other")
-    for wrong in ("[velocity]\nsucces = 0.8", "[walk]\nsuccess = 0.8", "[velocity]\nsuccess = 'high'", "= 3", "confidence = 2"):
+    for wrong in (
+        "[velocity]\nsurvive = 0.8",
+        "[walk]\nsurvival = 0.8",
+        "[velocity]\nsurvival = 'high'",
+        "= 3",
+        "confidence = 2",
+    ):
         path.write_text(wrong)
         with pytest.raises(BadInput):
             thresholds("velocity", path)

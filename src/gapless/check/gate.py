@@ -22,7 +22,7 @@ from gapless.check.engines import CrossCheck, cross_check
 from gapless.check.exact import interval, mcnemar, mean_interval, more_for_mean, runs_to_decide
 from gapless.check.stress import stress
 from gapless.check.stress_result import Stress
-from gapless.check.trials import Trials, losses, trials_of
+from gapless.check.trials import Trials, losses, survived, trials_of
 from gapless.errors import BadInput, must_exist
 from gapless.files import text
 from gapless.learn import CourseResult, Task, draw_from
@@ -37,7 +37,7 @@ RUNS = 216
 PASS, FAIL, OPEN = "pass", "fail", "inconclusive"
 EVIDENCE = ("simulation only", "real logs", "real runs")
 MAX_FILE = 1 << 16
-KEYS = ("success", "velocity_error", "yaw_error", "margin", "rest_speed", "heat", "engines", "worse")
+KEYS = ("survival", "velocity_error", "yaw_error", "margin", "rest_speed", "heat", "engines", "worse")
 
 
 @dataclass(frozen=True)
@@ -246,15 +246,15 @@ def _drawn(trials: Trials, belief: Belief | None, runs: int) -> CourseResult:
 
 
 def _rates(result: CourseResult, asked: Mapping[str, float], confidence: float) -> Iterator[Item]:
-    """Success and errors, with their intervals."""
-    runs, good = len(result.success), int(result.success.sum())
-    if "success" in asked:
-        limit, share = asked["success"], good / runs
+    """Survival and errors, with their intervals."""
+    runs, good = len(result.fell), int(survived(result).sum())
+    if "survival" in asked:
+        limit, share = asked["survival"], good / runs
         low, high = interval(good, runs, confidence)
         answer = PASS if low >= limit else FAIL if high < limit else OPEN
         more = runs_to_decide(share, limit, runs, confidence) if answer == OPEN else None
-        words = f"{share:.1%} of {runs} runs succeeded ({low:.1%} to {high:.1%}), and {limit:.1%} are asked for"
-        yield Item("success", answer, share, low, high, limit, "", more, words + _more(answer, more))
+        words = f"{share:.1%} of {runs} runs survived ({low:.1%} to {high:.1%}), and {limit:.1%} are asked for"
+        yield Item("survival", answer, share, low, high, limit, "", more, words + _more(answer, more))
     for name, unit, values in (("velocity_error", "m/s", result.velocity_error), ("yaw_error", "rad/s", result.yaw_error)):
         if name in asked and np.isfinite(values).any():
             yield _mean(name, unit, values, asked[name], confidence)
@@ -277,8 +277,8 @@ def _more(answer: str, more: int | None) -> str:
 
 def _compared(before: CourseResult, after: CourseResult, worse: float) -> Item:
     """Against the last accepted policy, run by run."""
-    chance = mcnemar(before.success, after.success)
-    lost, won = int((before.success & ~after.success).sum()), int((~before.success & after.success).sum())
+    then, now = survived(before), survived(after)
+    chance, lost, won = mcnemar(then, now), int((then & ~now).sum()), int((~then & now).sum())
     words = f"{lost} runs are lost and {won} won against the last accepted policy (McNemar, p = {chance:.2g})"
     return _item("against the accepted one", chance, worse, lost > won and chance < worse, "", words)
 

@@ -15,7 +15,7 @@ from gapless.check.axes import PUSHES, WEAK, Axis, axes_of
 from gapless.check.exact import interval
 from gapless.check.response import respond
 from gapless.check.stress_result import Corner, Cost, Curve, Stress, Together
-from gapless.check.trials import Trials, losses, spread, trials_of
+from gapless.check.trials import Trials, losses, spread, survived, trials_of
 from gapless.learn import CourseResult, Task, draw_from
 from gapless.policy import Policy
 from gapless.twin import Belief, Box, Twin, quantities
@@ -77,7 +77,7 @@ def stress(
         policy=policy.sha256,
         seed=seed,
         runs=int(len(base.fell) + sum(len(c.levels) for c in curves) * each),
-        success=float(base.success.mean()),
+        success=float(survived(base).mean()),
         loss=float(losses(base).mean()),
         curves=curves,
         together=together,
@@ -104,7 +104,7 @@ def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | No
             axis.write(twin, values[row], level, i % len(twin.joints) if axis.name == WEAK else None)
     commands = np.tile(trials.commands(each), (len(levels) + 1, 1))
     result = trials.run(values, commands, push)
-    success, loss = result.success.reshape(-1, each), losses(result).reshape(-1, each)
+    success, loss = survived(result).reshape(-1, each), losses(result).reshape(-1, each)
     drawn = None if belief is None else twin.expand(belief.sample(500, np.random.default_rng(0)), belief.space)
     curves = []
     for number, axis in enumerate(axes):
@@ -161,8 +161,8 @@ def _together(trials: Trials, belief: Belief, source: str, runs: int) -> Togethe
     """Robots drawn from all that is known and not known, kicked as on the course."""
     drawn = trials.twin.expand(belief.sample(runs, np.random.default_rng([trials.seed, 0xB0])), belief.space)
     result = trials.run(drawn, trials.commands(runs), trials.usual_push)
-    low, high = interval(int(result.success.sum()), runs)
-    return Together(source, runs, float(result.success.mean()), low, high, float(losses(result).mean()))
+    low, high = interval(int(survived(result).sum()), runs)
+    return Together(source, runs, float(survived(result).mean()), low, high, float(losses(result).mean()))
 
 
 def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief) -> dict[Axis, float]:
@@ -189,7 +189,7 @@ def _corner(trials: Trials, edges: dict[Axis, float], seed: int, each: int) -> C
     axes, twin = list(edges), trials.twin
     centre, width = np.full(len(axes), 0.5), np.full(len(axes), 0.5)
     commands = np.tile(trials.commands(each), (CANDIDATES, 1))
-    worst, at, survived = -1.0, np.zeros(len(axes)), 1.0
+    worst, at, share_of_worst = -1.0, np.zeros(len(axes)), 1.0
     for number in range(ROUNDS):
         share = np.clip(centre + width * rng.standard_normal((CANDIDATES, len(axes))), 0.0, 1.0)
         if number == 0:
@@ -206,12 +206,12 @@ def _corner(trials: Trials, edges: dict[Axis, float], seed: int, each: int) -> C
         centre, width = share[best].mean(axis=0), share[best].std(axis=0) + 0.05
         if lost[best[0]] > worst:
             worst, at = float(lost[best[0]]), share[best[0]]
-            survived = float(result.success.reshape(CANDIDATES, -1)[best[0]].mean())
+            share_of_worst = float(survived(result).reshape(CANDIDATES, -1)[best[0]].mean())
     levels = {axis.name: float(axis.start + s * (edges[axis] - axis.start)) for axis, s in zip(axes, at, strict=True)}
     change: dict[str, str] = {}
     for axis in axes:
         change |= axis.change(levels[axis.name])
-    return Corner(levels, change, survived, worst, ROUNDS * CANDIDATES * each)
+    return Corner(levels, change, share_of_worst, worst, ROUNDS * CANDIDATES * each)
 
 
 def _costs(trials: Trials, belief: Belief, runs: int) -> tuple[Cost, ...]:

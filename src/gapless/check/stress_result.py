@@ -136,7 +136,7 @@ class Stress(Result):
 
     def verdict(self) -> Verdict:
         thin = sorted((c for c in self.curves if c.margin < ENOUGH), key=lambda c: c.margin)
-        drawn = f"{percent(self.together.success)} of {self.together.runs} robots drawn from {self.together.source} succeed"
+        drawn = f"{percent(self.together.success)} of {self.together.runs} robots drawn from {self.together.source} survive"
         if thin:
             return Verdict(f"{drawn}. The margin is thin in {thin[0].name}: {thin[0].sentence()}.", good=False)
         first = [c for c in self.curves if math.isfinite(c.fails_from)]
@@ -145,7 +145,7 @@ class Stress(Result):
 
     def sections(self) -> Iterator[Section]:
         yield self._margins()
-        yield Section("Curves", "Blue: share of runs that succeed, with its 90 % interval. Orange: loss of the task.",
+        yield Section("Curves", "Blue: share of runs that survive, with its 90 % interval. Orange: loss of the task.",
                       plots=[self._plot(c) for c in self.curves])  # fmt: skip
         yield self._corner()
         if self.costs:
@@ -178,14 +178,14 @@ class Stress(Result):
     def _margins(self) -> Section:
         rows: list[list[str | Cell]] = [[c.name, Cell(c.sentence(), 0.6 if c.margin < ENOUGH else 0.0)] for c in self.curves]
         t = self.together
-        drawn = f"{percent(t.success)} succeed ({percent(t.low)} to {percent(t.high)}, {t.runs} runs), loss {t.loss:.2f}"
+        drawn = f"{percent(t.success)} survive ({percent(t.low)} to {percent(t.high)}, {t.runs} runs), loss {t.loss:.2f}"
         rows.append([f"all together, from {t.source}", drawn])
         return Section("How much worse the robot may be", table=Table(("made worse", "what happens"), rows, words=2))
 
     def _corner(self) -> Section:
         rows = [[name, f"{level:.3g}"] for name, level in self.corner.levels.items()]
         corner = self.corner
-        text = f"The worst robot in {corner.runs} runs: {percent(corner.success)} of its own succeed, loss {corner.loss:.2f}."
+        text = f"The worst robot in {corner.runs} runs: {percent(corner.success)} of its own survive, loss {corner.loss:.2f}."
         return Section("The worst corner", text, Table(("", "level"), rows))
 
     def _costs(self) -> Section:
@@ -206,7 +206,7 @@ class Stress(Result):
         warm = "never" if not math.isfinite(heat.minutes) else f"{heat.minutes:.1f} min"
         still = f"{rest.speed:.2f} rad/s at {rest.joint}" + (f", {rest.frequency:.1f} Hz" if rest.shakes else "")
         rows = [
-            ["success as modelled", percent(self.success)],
+            ["survival as modelled", percent(self.success)],
             ["least torque margin", percent(self.torque_margin)],
             ["least margin of joint speed", percent(self.speed_margin)],
             [f"until {heat.joint} overheats, with the usual figures of such drives", warm],

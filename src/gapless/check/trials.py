@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, play_course, task_of, with_commands
 from gapless.policy import Policy
@@ -89,6 +89,11 @@ def trials_of(policy: Policy, twin: Twin, task: Task | str | None = None, **more
             raise BadInput(f"the policy's commands ({', '.join(names)}) do not tell its task: name it")
         task = by_names[names]
     return Trials(policy, twin, task_of(task, twin) if isinstance(task, str) else task, **more)  # type: ignore[arg-type]
+
+
+def survived(result: CourseResult) -> Bools:
+    """Runs without a fall; those that succeeded, of a robot that is not told to walk. Shape: (runs,)."""
+    return ~result.fell if np.isfinite(result.velocity_error).any() else result.success
 
 
 def losses(result: CourseResult) -> Array:
