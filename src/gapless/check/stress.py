@@ -7,6 +7,7 @@ result.save("stress")  # with losses.json for `gapless gap --task`, and worst.to
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -114,9 +115,8 @@ def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | No
         ends = [interval(int(row.sum()), each) for row in (success[0], *success[mine])]
         lost = [loss[0].mean(), *loss[mine].mean(axis=1)]
         curves.append(_curve(axis, shown, share, ends, np.array(lost), None if drawn is None else _level(twin, axis, drawn)))
-    kept = {f: getattr(result, f)[:each] for f in ("command", "fell", "success", "velocity_error", "yaw_error",
-            "cost_of_transport", "torque_margin", "speed", "speed_margin", "roughness", "hardness", "parameters")}  # fmt: skip
-    return CourseResult(columns=result.columns, **kept), tuple(curves)
+    kept = {f.name: getattr(result, f.name)[:each] for f in fields(result) if isinstance(getattr(result, f.name), np.ndarray)}
+    return replace(result, **kept), tuple(curves)
 
 
 def _curve(
