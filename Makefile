@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench setup clean
+.PHONY: demo test check bench engines setup clean
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,10 @@ check: setup
 bench: setup
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[bench]'
 	for name in $$($(BIN)/python -m bench); do $(BIN)/python -m bench.$$name --json || exit 1; done
+
+# other engines, 700 MB, without which their tests are skipped
+engines: setup
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[engines]'
 
 setup: $(READY)
 

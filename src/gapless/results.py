@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gapless.check import PolicyCheck
+from gapless.check import Certificate, CrossCheck, GateVerdict, PolicyCheck, Stress
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
@@ -13,21 +13,13 @@ from gapless.logs import Inspection
 from gapless.measure import Replays
 from gapless.report import Result
 
-KINDS: tuple[type[Result], ...] = (
-    Fit,
-    Diagnosis,
-    Experiment,
-    Comparison,
-    WalkingFit,
-    Inspection,
-    Replays,
-    CourseResult,
-    PolicyCheck,
-)
+OF_LOGS = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays)
+OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate)
+KINDS: tuple[type[Result], ...] = OF_LOGS + OF_POLICIES
 
 
 def load(folder: str | os.PathLike[str]) -> Result:
-    """What a fit (walking or not), a comparison, a diagnosis, an experiment, an inspection, replays or a course saved.
+    """What a fit (walking or not), a comparison, a diagnosis, an experiment, an inspection, replays, a course or a check saved.
 
     The folder may come from anywhere.
     """

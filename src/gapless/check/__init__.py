@@ -14,11 +14,28 @@ from types import ModuleType
 from typing import Any
 
 from gapless.check.audit import audit
+from gapless.check.certify import (
+    FEWEST as FEWEST_TRIALS,
+    FIGURES as CERTIFIED_FIGURES,
+    Certificate,
+    certify,
+    estimate,
+    plan as plan_trials,
+    read_trials,
+    simulate as simulate_trials,
+    try_standin,
+    tuned_weight,
+)
 from gapless.check.checking import check
+from gapless.check.engines import ENGINES, CrossCheck, canonical, check_engines, cross_check, installed, parity
 from gapless.check.finding import BOUNDARIES, Check
 from gapless.check.frames import frame_columns, upright
+from gapless.check.gate import GateVerdict, gate, judge, thresholds
 from gapless.check.preflight import Preflight, Subject, default_command, preflight
 from gapless.check.result import PolicyCheck, junit
+from gapless.check.stress import stress
+from gapless.check.stress_result import Stress
+from gapless.check.trials import Trials, losses, spread, trials_of, twin_for
 from gapless.check.walk import Walk, walk
 
 

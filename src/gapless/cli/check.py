@@ -1,13 +1,17 @@
 """`gapless check`: may this policy run on the robot?"""
 
+import json as text
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Command, Json, Mapping
+from gapless.cli.options import Command, Flag, Json, Mapping
+
+if TYPE_CHECKING:
+    from gapless.check import GateVerdict, PolicyCheck
 
 
 def check(
@@ -21,6 +25,11 @@ def check(
     log: Annotated[Path | None, tyro.conf.arg(metavar="LOG", help_behavior_hint="")] = None,
     mapping: Mapping = None,
     observations: Annotated[Path | None, tyro.conf.arg(metavar="NPZ", help_behavior_hint="")] = None,
+    on: Annotated[str | None, tyro.conf.arg(metavar="mujoco,drake,sapien,pybullet", help_behavior_hint="")] = None,
+    stress: Flag = False,
+    belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
+    accepted: Annotated[Path | None, tyro.conf.arg(metavar="POLICY", help_behavior_hint="")] = None,
+    thresholds: Annotated[Path | None, tyro.conf.arg(metavar="TOML", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     json: Json = False,
 ) -> None:
@@ -39,6 +48,11 @@ def check(
         seconds: How long it walks in the robot's model.
         log: Of a deployment: joint states, IMU and commands.
         observations: An NPZ file with `time` and `observation` as the runtime logged them, for an audit term by term.
+        on: Engines in which it must not fall either, with commas between them; then the gate judges.
+        stress: Make everything worse, one thing at a time and together; then the gate judges.
+        belief: What was identified, as `gapless fit` writes it: the gate draws robots from it, and margins are against it.
+        accepted: The last accepted policy, to compare with on the same robots; then the gate judges.
+        thresholds: What the gate asks for, where it differs from the defaults.
         out: Folder for verdict.json, junit.xml and report.html; nothing is written unless given.
     """
     from gapless.check import check as check_policy
@@ -61,8 +75,69 @@ def check(
         log=recorded,
         observations=observations,
     )
-    options.show(result, json)
+    gated, verdict = stress or any(given is not None for given in (on, belief, accepted, thresholds)), None
+    if gated and result.outcome != "fail":
+        verdict = _gate(policy, robot, override, set, on, stress, belief, accepted, thresholds)
+    _show(result, verdict, out, json)
+    sys.exit(result.exit_code or (verdict.exit_code if verdict else 0))
+
+
+def _show(result: "PolicyCheck", verdict: "GateVerdict | None", out: Path | None, json: bool) -> None:
+    """Print what was found, and save it where that is wanted."""
+    if json:
+        print(text.dumps(result.json() | ({"gate": verdict.json()} if verdict else {})))
+    else:
+        options.show(result, False)
+        if verdict:
+            options.show(verdict, False)
     if out:
         result.save(out)
-        options.tell(f"verdict.json, junit.xml and report.html are in {out}")
-    sys.exit(result.exit_code)
+        if verdict:
+            verdict.save(out / "gate")
+        options.tell(f"verdict.json, junit.xml and report.html are in {out}{', those of the gate in gate/' if verdict else ''}")
+
+
+def _gate(
+    policy: Path,
+    robot: str | None,
+    override: Path | None,
+    settings: tuple[str, ...],
+    on: str | None,
+    stress: bool,
+    belief: Path | None,
+    accepted: Path | None,
+    thresholds: Path | None,
+) -> "GateVerdict":
+    """Other engines, stress, and the gate."""
+    from rich.console import Console
+
+    from gapless.check import check_engines, judge, thresholds as limits, trials_of, twin_for
+    from gapless.errors import BadInput
+    from gapless.policy import Policy, read_policy
+    from gapless.twin import load_belief
+
+    if robot is None:
+        raise BadInput("the gate runs the policy on a robot: name it with --robot")
+    engines = tuple(name.strip() for name in on.split(",")) if on else ()
+    check_engines(engines)
+
+    def opened(path: Path) -> Policy:
+        read = read_policy(path, None, override, settings)
+        if read.policy is None:
+            raise BadInput(f"{path}: its files do not say {', '.join(read.missing)}, without which it cannot run")
+        return read.policy
+
+    network = opened(policy)
+    twin = twin_for(network, robot, belief)
+    task = type(trials_of(network, twin).task).__name__.removesuffix("Task").lower()
+    with Console(stderr=True).status("running the policy") as status:
+        return judge(
+            network,
+            twin,
+            load_belief(belief) if belief else None,
+            engines,
+            stress,
+            limits(task, thresholds),
+            opened(accepted) if accepted else None,
+            tick=status.update,
+        )

@@ -5,7 +5,13 @@ judges it on robots that it has never met. Nothing here needs torch but `learner
 """
 
 from gapless.learn.contract import build_contract
-from gapless.learn.course import DRAWS as COURSE_DRAWS, run as run_course
+from gapless.learn.course import (
+    DRAWS as COURSE_DRAWS,
+    PUSH as COURSE_PUSH,
+    play as play_course,
+    run as run_course,
+    with_commands,
+)
 from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment
@@ -14,7 +20,7 @@ from gapless.learn.mirror import Mirror
 from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import News, Run, load_run, plan_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings
-from gapless.learn.task import Episode, joint_terms
+from gapless.learn.task import Episode, Task, joint_terms
 from gapless.learn.tasks import task_of
 
 

@@ -81,21 +81,49 @@ def run(
     """
     grid = _grid(twin, task)
     n = draws * (RUNS if grid is None else len(grid))
-    asked = _with_commands(task, None if grid is None else np.repeat(grid, draws, axis=0))
+    asked = with_commands(task, None if grid is None else np.repeat(grid, draws, axis=0))
     environment = Environment(twin, asked, n, belief, rng, threads, getattr(act, "contract", None))
-    scene, dt = environment.scene, twin.control_dt
+    size = PUSH.get(len(environment.scene.legs), 0.5) if environment.scene.has_legs and pushes else 0.0
+    return play(environment, task, act, rng, size, seconds, watch)
+
+
+def play(
+    environment: Environment,
+    task: Task,
+    act: Act,
+    rng: np.random.Generator,
+    push: ArrayLike = 0.0,
+    seconds: float = SECONDS,
+    watch: Callable[[Environment], None] = lambda environment: None,
+    values: Array | None = None,
+) -> CourseResult:
+    """Let a policy play in an environment whose commands are set (`with_commands`), and judge every run.
+
+    Args:
+        environment: one world for each run.
+        task: what the policy was trained for.
+        act: the policy.
+        rng: of the kicks.
+        push: speed of a kick every 2.5 s, for all or by world (n,); 0 for none [m/s].
+        seconds: of each run.
+        watch: called after every period.
+        values: parameters of each world, over the environment's belief, in place of what it drew. Shape: (n, parameters).
+    """
+    scene, dt, n = environment.scene, environment.twin.control_dt, environment.n
     observation = environment.reset()["policy"]
     chance = rng.spawn(1)[0]  # kicks are the same whatever a policy does
+    if values is not None:
+        environment.worlds.write(values)
     reset = getattr(act, "reset", lambda which: None)
     reset(None)
     start = scene.command.copy(), environment.worlds.values.copy(), environment.ground_hardness.copy()
-    size = PUSH.get(len(scene.legs), 0.5) if scene.has_legs and pushes else 0.0
-    kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size else set()
+    size = np.broadcast_to(np.asarray(push, float), (n,))
+    kicks = {round(PUSH_EVERY * k / dt) for k in range(1, 1 + math.ceil(seconds / PUSH_EVERY))} if size.any() else set()
     periods = []
     for k in range(round(seconds / dt)):
         if k in kicks:
             angle = chance.uniform(0, 2 * np.pi, n)
-            environment.worlds.push(size * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
+            environment.worlds.push(size[:, None] * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1))
         step = environment.step(act(observation))
         observation = step.observation["policy"]
         ended = step.failed | step.timeout  # at the edge of the ground, where a robot starts again
@@ -106,7 +134,7 @@ def run(
     return _result({name: np.array([p[name] for p in periods]) for name in periods[0]}, scene, task.commands, *start)
 
 
-def _with_commands(task: Task, commands: Array | None) -> Any:
+def with_commands(task: Task, commands: Array | None) -> Any:
     """The task with one command for the whole run (or as it draws them), without end, pushes or reward of its own."""
     return SimpleNamespace(
         episode=dataclasses.replace(task.episode, seconds=np.inf, command_every=np.inf, push=0.0),
