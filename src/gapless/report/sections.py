@@ -23,7 +23,7 @@ TEMPLATE, VIEWER = (Path(__file__).with_name(name) for name in ("page.html", "vi
 # seen on white and on black, and by the colour-blind
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#4a90d9", "#e69f00", "#2a9d6f", "#e0533d", "#9467bd", "#9a9a9a"
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, "#8c6d31", "#d6616b", "#7f7f7f", "#b5a100", "#17becf")
-GHOSTS = ("", ORANGE, RED)  # of robots that are drawn over the first
+GHOSTS = ("", ORANGE, RED, BLUE)  # of robots that are drawn over the first
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import math
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,11 +20,13 @@ from gapless.arrays import Array
 from gapless.check.engines.engine_world import Base, in_body
 from gapless.check.engines.load import ENGINES, EngineRobot, build, check_engines, installed
 from gapless.check.engines.parity import Agreement, home_command, home_state, parity
+from gapless.plain import NOT_SAVED
 from gapless.policy import Pilot, Policy
-from gapless.report import COLOURS, Cell, Plot, Result, Section, Table, Verdict, few, in_terminal, line, notes
+from gapless.report import COLOURS, Cell, Film, Plot, Result, Section, Table, Verdict, few, in_terminal, line, notes
 from gapless.robots import IMU, imu_of
 from gapless.rotations import multiply, rotate_back, tipped, up_of
 from gapless.twin import Twin
+from gapless.worlds import film
 
 SECONDS = 6.0
 SETTLE = 1.0
@@ -78,6 +80,8 @@ class CrossCheck(Result):
     columns: tuple[str, ...]
     """Of the command."""
     seconds: float
+    clip: Film | None = field(default=None, metadata=NOT_SAVED)
+    """The first run in each engine."""
 
     @property
     def passed(self) -> bool:
@@ -107,6 +111,9 @@ class CrossCheck(Result):
 
     def sections(self) -> Iterator[Section]:
         yield self._runs()
+        if self.clip:
+            text = "The first command, in MuJoCo; the robot of every other engine is drawn over it as a ghost."
+            yield Section("Side by side", text, film=self.clip)
         rows: list[list[str | Cell]] = [
             [a.engine, a.test, a.what, Cell(_figure(a.figure, a.unit), 0.0 if a.good else 0.8), _figure(a.tolerance, a.unit)]
             for a in self.agreements
@@ -177,7 +184,7 @@ def cross_check(
     agreements: list[Agreement] = []
     wrong: list[str] = []
     lost: dict[str, tuple[str, ...]] = {}
-    heights: dict[str, tuple[float, ...]] = {}
+    first: dict[str, _Seen] = {}
     steps: dict[str, float] = {}
     reference: dict[tuple[float, ...], Array] = {}
     for engine in names:
@@ -191,13 +198,22 @@ def cross_check(
             seen = _run(robot, policy, twin, command, seconds, late)
             reference.setdefault(command, seen.q)
             trials.append(_trial(engine, command, seen, reference[command], policy, twin))
-            heights.setdefault(engine, tuple(seen.pos[:, 2].tolist()) if twin.floating else ())
+            first.setdefault(engine, seen)
     if "pybullet" in names:
         wrong += read_otherwise(twin)
+    heights = {engine: tuple(seen.base[:, 2].tolist()) if twin.floating else () for engine, seen in first.items()}
     return CrossCheck(
         twin.name, names, steps, tuple(trials), tuple(agreements), tuple(wrong), lost, heights,
-        tuple(policy.contract.commands), seconds,
+        tuple(policy.contract.commands), seconds, _clip(twin, first),
     )  # fmt: skip
+
+
+def _clip(twin: Twin, runs: dict[str, "_Seen"]) -> Film | None:
+    """One run of each engine; a robot that fell stays where it was last."""
+    periods = np.arange(max(len(seen.q) for seen in runs.values()))
+    rows = {engine: periods.clip(max=len(seen.q) - 1) for engine, seen in runs.items()}
+    joints, bases = ({engine: getattr(seen, part)[rows[engine]] for engine, seen in runs.items()} for part in ("q", "base"))
+    return film(twin, periods * twin.control_dt, joints, bases)
 
 
 def default_commands(policy: Policy) -> list[tuple[float, ...]]:
@@ -212,7 +228,8 @@ class _Seen:
     """A run by control period, until the fall. Shape of each: (periods, columns)."""
 
     q: Array
-    pos: Array
+    base: Array
+    """Position [m] and quaternion."""
     velocity: Array
     """Along the heading, and the turn rate about the vertical."""
     torque: Array
@@ -240,12 +257,12 @@ def _run(robot: EngineRobot, policy: Policy, twin: Twin, command: tuple[float, .
         if not np.isfinite(base.pos).all():
             fell = True
             break
-        rows.append((robot.world.joints()[0], base.pos, _moves(base), robot.world.torque()))
+        rows.append((robot.world.joints()[0], np.concatenate([base.pos, base.quat]), _moves(base), robot.world.torque()))
         if imu is not None and (tipped(up_of(base.quat), stood) or base.pos[2] - robot.model.floor < LOW * level):
             fell = True
             break
-    q, pos, velocity, torque = (np.array(column) for column in zip(*rows, strict=True))
-    return _Seen(q, pos, velocity, torque, fell)
+    q, where, velocity, torque = (np.array(column) for column in zip(*rows, strict=True))
+    return _Seen(q, where, velocity, torque, fell)
 
 
 def _reading(robot: EngineRobot, imu: IMU | None) -> dict[str, Array]:
