@@ -1,4 +1,4 @@
-"""`gapless certify`: an interval of real performance from a few real trials and many simulated ones."""
+"""`gapless certify`: an interval of real performance from a few real trials."""
 
 from pathlib import Path
 from typing import Annotated

@@ -63,7 +63,6 @@ def excite(
     if known:
         twin.accepts(known.space)
     out = options.wanted(out, "the motion", "motion.csv")
-    options.assumed(twin)
     limits, console = identify.limits_of(twin, speed, torque, reach), Console(stderr=True)
     columns = (TextColumn("{task.description:<42}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=json or not console.is_terminal) as progress:
@@ -74,6 +73,7 @@ def excite(
 
         rng, work = np.random.default_rng(seed), identify.WORK * effort
         motion = identify.excite(twin, known, seconds, limits, rng, noise, work, tick)
+    options.assumed(twin)
     motion.write_motion(out)
     options.show(motion, json, plot)
     if not json:

@@ -89,7 +89,6 @@ def fit(
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
-    options.assumed(twin)
     with Console(stderr=True).status("reading", spinner="dots") as status:
         result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
@@ -100,6 +99,7 @@ def fit(
 
 def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
     result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
+    options.assumed(result.twin)
     result.save(out)
     options.show(result, json)
     if not json:

@@ -55,8 +55,6 @@ def gap(
     stated = load_mapping(mapping) if mapping else None
     recorded = [read(path, stated) for path in options.log_paths(given)]
     twin = about.stated().twin(named, recorded[0], in_air=in_air) if named else None
-    if twin:
-        options.assumed(twin)
     compared = None if experiment else twin
     result: Result = _gap(compared, recorded, losses, measure_only) if compared else gaps.experiment(recorded, twin)
     options.show(result, json)
@@ -68,16 +66,20 @@ def gap(
 def _gap(twin: Twin, logs: list[Log], losses: dict[str, float], measure_only: bool) -> Result:
     """How far, and why unless that is not wanted or takes too long for someone."""
     from gapless import explain, gap as gaps
-    from gapless.measure import must_compare
+    from gapless.measure import admit, one_robot
 
-    (must_compare if measure_only else explain.observed)(twin, logs)  # refuses them before anything is said or computed
+    one_robot(logs)
+    admitted = admit(twin, logs)  # refuses them before anything is said or computed
+    options.assumed(twin)
     with stages() as tell:
         tell("measuring how far the model is off", None)
-        far = gaps.measure(twin, logs)
+        far = gaps.measure(twin, admitted.logs)
         if measure_only:
+            for sentence in admitted.refused.values():
+                options.tell(f"left out {sentence}")
             return far
         try:
-            return explain.diagnose(twin, logs, tell, losses)
+            return explain.diagnose_admitted(twin, admitted, tell, losses)
         except KeyboardInterrupt:
             tell("stopped", None)
     options.tell("stopped: what was measured is kept, the causes are missing")

@@ -53,17 +53,11 @@ def standin(
     from rich.progress import Progress
 
     from gapless.errors import BadInput, PhysicsError
-    from gapless.files import atomic
     from gapless.logs import write
-    from gapless.worlds import StandIn, build_standin, draw_standin, dump_standin, load_standin, record
+    from gapless.worlds import StandIn, build_standin, load_standin, record
 
     if random:
-        text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
-        out = options.wanted(out, "the stand-in", "secret.toml")
-        with atomic(out) as part:
-            part.write_text(text)
-        options.tell(f"a {difficulty} {robot} with secrets: {out}")
-        return
+        return _draw(robot, difficulty, seed, in_air, out)
     if spec is None:
         raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
     if out and out.suffix not in (".mcap", ".npz", ".csv"):
@@ -88,6 +82,17 @@ def standin(
         meta |= {"twin": True}  # no secrets: the model itself
     write(dataclasses.replace(log, meta={**log.meta, **meta}), out)
     options.tell(f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {out}")
+
+
+def _draw(robot: str, difficulty: str, seed: int, in_air: bool, out: Path | None) -> None:
+    from gapless.files import atomic
+    from gapless.worlds import draw_standin, dump_standin
+
+    text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
+    out = options.wanted(out, "the stand-in", "secret.toml")
+    with atomic(out) as part:
+        part.write_text(text)
+    options.tell(f"a {difficulty} {robot} with secrets: {out}")
 
 
 def _commanded(

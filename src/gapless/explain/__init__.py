@@ -7,6 +7,6 @@ Every mechanism of the twin competes, each at the size of a real mismatch while 
 """
 
 from gapless.explain.causes import explain
-from gapless.explain.diagnosis import Diagnosis, diagnose, read_losses
+from gapless.explain.diagnosis import Diagnosis, diagnose, diagnose_admitted, read_losses
 from gapless.explain.physics import errors_of, noise_of, observed
 from gapless.explain.shares import shapley

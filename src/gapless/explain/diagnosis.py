@@ -16,7 +16,7 @@ from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
 from gapless.logs import Log
-from gapless.measure import admit, one_robot, phase_map
+from gapless.measure import Admitted, admit, one_robot, phase_map
 from gapless.plain import plain, read_json
 from gapless.report import Result
 from gapless.twin import Twin
@@ -60,7 +60,13 @@ def diagnose(
         task: what each mechanism costs the task, where that was measured (`read_losses`).
     """
     one_robot(logs)
-    admitted = admit(twin, logs)
+    return diagnose_admitted(twin, admit(twin, logs), tick, task)
+
+
+def diagnose_admitted(
+    twin: Twin, admitted: Admitted, tick: Callable[[str, float | None], object], task: Mapping[str, float] | None = None
+) -> Diagnosis:
+    """The same for logs that `admit` has let in."""
     logs = admitted.logs
     why = explain(twin, logs, tick, task)
     why = replace(why, next=[*(f"left out {reason}" for reason in admitted.refused.values()), *admitted.notes, *why.next])

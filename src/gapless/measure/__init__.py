@@ -5,7 +5,7 @@
 refuse what cannot be compared, `replay_logs` drives logs through a twin.
 """
 
-from gapless.measure.admission import admit, admitted_part
+from gapless.measure.admission import Admitted, admit, admitted_part
 from gapless.measure.against_model import model_findings
 from gapless.measure.baselines import best_delays, delayed_command, is_commanded
 from gapless.measure.clean import usable

@@ -17,7 +17,7 @@ def test_an_inspection_prints_draws_saves_and_loads(tmp_path):
     assert found.verdict().text == "2 errors found."
     found.save(tmp_path)
     page = (tmp_path / "report.html").read_text().split("<body>")[1]
-    assert "dotted: q_cmd" in page
+    assert "</i>command" in page
     assert "<b>j" not in page
     back = Inspection.load(tmp_path)
     assert back.findings == found.findings

@@ -213,7 +213,7 @@ def _clip(twin: Twin, runs: dict[str, "_Seen"]) -> Film | None:
     periods = np.arange(max(len(seen.q) for seen in runs.values()))
     rows = {engine: periods.clip(max=len(seen.q) - 1) for engine, seen in runs.items()}
     joints, bases = ({engine: getattr(seen, part)[rows[engine]] for engine, seen in runs.items()} for part in ("q", "base"))
-    return film(twin, periods * twin.control_dt, joints, bases)
+    return film(twin, np.asarray(periods * twin.control_dt, np.float64), joints, bases)
 
 
 def default_commands(policy: Policy) -> list[tuple[float, ...]]:
