@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 LONGEST_FILE, LONGEST_FUNCTION = 450, 70  # lines
 
@@ -40,3 +42,9 @@ def test_files_and_functions_are_short():
     }
     assert not [name for name, size in sizes.items() if size > LONGEST_FUNCTION]
     assert not [path for path, _ in sources("src") if len((ROOT / path).read_text().splitlines()) > LONGEST_FILE]
+
+
+@pytest.mark.xdist_group("house")
+def test_tests_that_share_a_fixture_reach_one_worker(request):
+    groups = getattr(request.config.option, "loadgroup", False)  # set in a worker of `--dist=loadgroup`
+    assert not groups or request.node.nodeid.endswith("@house")  # else this pytest ignores groups, and fixtures are made twice

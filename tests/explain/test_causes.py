@@ -21,7 +21,7 @@ def twin_of(robot: str = "bench") -> Twin:
     return Twin.load(robot, add=[Friction(full=True)])
 
 
-def log_of(seed: int, seconds: float = 12.0, **secrets: object) -> Log:
+def log_of(seed: int, seconds: float = 20.0, **secrets: object) -> Log:
     stand_in = StandIn(Spec("bench", seed, sensors=SENSORS, **secrets))  # type: ignore[arg-type]
     return record(stand_in, plan("rich", twin_of(), seconds, np.random.default_rng(seed)))
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("fitting")  # one worker makes the fixtures
 NOISE = {"noise_q": 0.0003, "noise_dq": 0.01}
 
 
-def fitted(robot: str, change: dict[str, float | str], seconds: float = 12.0) -> tuple[Fit, dict[str, float]]:
+def fitted(robot: str, change: dict[str, float | str], seconds: float = 20.0) -> tuple[Fit, dict[str, float]]:
     spec = Spec(robot, seed=1, tolerance=0, change=change, add={"friction": {"full": True}}, sensors=NOISE)
     stand_in = StandIn(spec)
     log = record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(0)), stand_in.signal)
@@ -60,7 +60,7 @@ def test_a_rung_that_is_needed_is_climbed():
 def test_a_known_parameter_is_not_fitted():
     spec = Spec("bench", tolerance=0, change={"gains.kp/*": "x0.6"}, sensors=NOISE)
     stand_in = StandIn(spec)
-    log = record(stand_in, plan("rich", build(spec), 8.0, np.random.default_rng(0)), stand_in.signal)
+    log = record(stand_in, plan("rich", build(spec), 12.0, np.random.default_rng(0)), stand_in.signal)
     twin = Twin.load("bench", add=[Friction(full=True)])
     known = {"armature.inertia/*": 0.004}
     found = fit(twin, [log], fixed=known)
@@ -79,7 +79,7 @@ def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
 
 @needs_data
 def test_a_servo_with_one_known_mass_says_that_kt_and_friction_are_coupled():
-    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_sin_*"))]
+    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_*"))]
     motor = Motor(dc=DC(0.74, 2.7, logs[0].meta["vin"], voltage_control=True))
     gains = Gains(kp={"*": logs[0].meta["kp"]}, kd={"*": 0.0})
     found = fit(Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), gains, motor]), logs)

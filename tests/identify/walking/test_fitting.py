@@ -37,6 +37,9 @@ def crew_of(twin):
     return crew
 
 
+pytestmark = pytest.mark.xdist_group("walking")  # one worker makes the fixtures, once
+
+
 @pytest.fixture(scope="module")
 def twin():
     """With fewer causes than usual, so that few simulated robots teach enough."""
