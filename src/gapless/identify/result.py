@@ -18,7 +18,7 @@ from gapless.identify import page
 from gapless.identify.detection_limits import DetectionLimit
 from gapless.identify.per_joint.ladder import Rung
 from gapless.identify.score import Scores
-from gapless.identify.uncertainty import LOOSE, Unknown
+from gapless.identify.uncertainty import LOOSE, Unknown, at_bound
 from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
 from gapless.report import Result
@@ -55,9 +55,7 @@ def estimates(belief: Gaussian) -> dict[str, Estimate]:
     space = belief.space
     spread = np.sqrt(np.diag(belief.covariance))
     value, low, high = (space.clip(space.from_scaled(belief.centre + k * NINETY * spread)) for k in (0, -1, 1))
-    width = 1e-6 * (space.high - space.low)
-    stuck = (value - space.low < width) | (space.high - value < width)
-    out = {}
+    stuck, out = at_bound(belief), {}
     for i, p in enumerate(space.parameters):
         interval = float(value[i]), float(low[i]), float(high[i])
         out[p.name] = Estimate(*interval, p.nominal, p.unit, p.members, bool(spread[i] < LOOSE), bool(stuck[i]))

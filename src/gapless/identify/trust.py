@@ -10,7 +10,7 @@ from gapless.arrays import Array
 from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import Scores
 from gapless.identify.sensitivity import Sensitivity
-from gapless.identify.uncertainty import LOOSE, heavier
+from gapless.identify.uncertainty import LOOSE, at_bound, heavier
 from gapless.logs import Log, chatter
 from gapless.measure import Split, Trace, floors
 from gapless.report import few
@@ -240,11 +240,7 @@ def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
 
 
 def _at_bound(belief: Gaussian) -> list[str]:
-    space = belief.space
-    value = space.clip(space.from_scaled(belief.centre))
-    width = 1e-6 * (space.high - space.low)
-    stuck = (value - space.low < width) | (space.high - value < width)
-    each = zip(space.names, stuck, space.low, strict=True)
+    each = zip(belief.space.names, at_bound(belief), belief.space.low, strict=True)
     return [name for name, s, low in each if s and not (low == 0 and quantities.of(name).optional)]
 
 

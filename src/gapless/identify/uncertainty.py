@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gapless.arrays import Array, Ints
+from gapless.arrays import Array, Bools, Ints
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
@@ -80,6 +80,13 @@ def belief(
         centre[alike], least[alike] = centre[alike] + halfway, least[alike] + halfway**2
         covariance = _widened(covariance, least)
     return Gaussian(space, centre, (covariance + covariance.T) / 2)
+
+
+def at_bound(belief: Gaussian) -> Bools:
+    """Whether each number is as far as it may go. Shape: (parameters,)."""
+    space = belief.space
+    value, width = space.clip(space.from_scaled(belief.centre)), 1e-6 * (space.high - space.low)
+    return np.asarray((value - space.low < width) | (space.high - value < width))
 
 
 def _widened(covariance: Array, least: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What a report is made of: a verdict, sections, tables and plots. How it looks is all in page.html.
+"""What a report is made of: a verdict, sections, tables and plots. Its layout is in page.html, its colours are here.
 
     write("report.html", "Fit of go2", Verdict("The error fell from 0.84 to 0.12 deg.", good=True), [Section("Errors", ...)])
 
