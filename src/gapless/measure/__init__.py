@@ -17,6 +17,6 @@ from gapless.measure.phase import phase_map
 from gapless.measure.repeated import Repeat, command_of, from_the_start, repeats
 from gapless.measure.replays import Replays, replay_logs
 from gapless.measure.signals import difference, difference_columns, signals_of, units
-from gapless.measure.split import BLOCK, Split, Stretch, blocks_at, evenly, random_halves, split_logs
+from gapless.measure.split import BLOCK, Split, Stretch, blocks_at, evenly, first_half, random_halves, split_logs
 from gapless.measure.trace import Trace, traces
 from gapless.measure.window import BROKEN, FREE_WINDOW, Windows, holds, mean_by, runs, windows

@@ -108,7 +108,12 @@ def split_logs(logs: Sequence[Log], joints: Sequence[str]) -> Split:
         length.append(np.diff([*(BLOCK * np.arange(count)), since[-1]]))
     begin = np.cumsum([0, *map(len, measured)])
     flat = np.concatenate(measured)
-    return Split(begin, np.concatenate(length), flat, np.cumsum(flat) % 2 == 1)
+    return Split(begin, np.concatenate(length), flat, first_half(flat))
+
+
+def first_half(measured: Bools) -> Bools:
+    """The first half of blocks that follow each other: every other measured one. Shapes: (blocks,)."""
+    return np.asarray(np.cumsum(measured) % 2 == 1)
 
 
 def random_halves(block: Ints, rng: np.random.Generator) -> tuple[Bools, Bools]:

@@ -8,7 +8,7 @@ from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.gap import Motion
 from gapless.logs import Log
-from gapless.measure import BLOCK, blocks_at
+from gapless.measure import BLOCK, blocks_at, first_half
 from gapless.rotations import tipped, up_of
 from gapless.twin import Twin
 from gapless.worlds import Worlds, common_signal
@@ -64,6 +64,7 @@ def motion_of(twin: Twin, log: Log) -> Motion:
 
 
 def half_of(motion: Motion, half: int) -> Motion:
-    """The even (0) or the odd (1) blocks of a motion."""
+    """The first (0) or the second (1) half of a motion's blocks."""
     signals, block = motion
-    return {s: v[block % 2 == half] for s, v in signals.items()}, block[block % 2 == half]
+    rows = first_half(np.bincount(block) > 0)[block] == (half == 0)
+    return {s: v[rows] for s, v in signals.items()}, block[rows]
