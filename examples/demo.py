@@ -39,7 +39,7 @@ def main() -> None:
         logs = [recorded(spec, seed) for seed in range(3)]
     twin = gapless.as_given("quadruped", in_air=True)
     with console.status("looking for causes") as status:
-        diagnosis = gapless.diagnose(twin, logs[:1], status.update)
+        diagnosis = gapless.diagnose(twin, logs[:1], lambda doing, left: status.update(doing))
     console.rule("how far the model is from the robot, and why", align="left")
     console.print(diagnosis)
     diagnosis.save(OUT / "gap")
