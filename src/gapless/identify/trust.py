@@ -178,9 +178,9 @@ def _weight(heavier: tuple[float, float] | None) -> list[str]:
     if heavier is None or abs(heavier[0]) < max(HEAVY, 1.645 * heavier[1]):
         return []
     return [
-        f"the torque that was measured is that of links {np.exp(heavier[0]):.2f} times as heavy as the model's: "
-        "gains, friction and inertia are off by that factor if the masses are, and right if the torque sensor's scale is "
-        "wrong; weigh the robot"
+        f"the torque that was measured is not what the twin needs, but about that of links {np.exp(heavier[0]):.2f} times as "
+        "heavy as the model's: the masses, the torque sensor's scale or something that the model lacks may be off, and gains, "
+        "friction and inertia with it; weigh the robot"
     ]
 
 
