@@ -58,7 +58,7 @@ def fit(
     known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
     if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
-        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted so far")
+        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted: name others (--joints)")
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
