@@ -27,8 +27,7 @@ def test_a_robot_in_its_own_twin_leaves_nothing_and_the_model_as_given_leaves_th
         assert gap[signal].of("twin", "free").max() < 1e-9, signal
     assert gap.mean("twin", "1") < 2e-3  # windows start where the estimate of the state says
     assert gap.mean("given") > 0.02
-    assert gap.mean("given", "step") < 0.5 * gap.mean("given", "0.1")  # windows start at the measured state
-    assert gap.mean("given", "0.1") < 1.1 * gap.mean("given", "0.5")
+    assert gap.mean("given", "step") < gap.mean("given", "0.1") < gap.mean("given", "1") < gap.mean("given")
     np.testing.assert_allclose(gap["q"].of("given", "free"), Replayer(twin, log)(twin.space.nominal).rmse("q")[0])
     np.testing.assert_allclose(gap["q"].relative("given", "free"), gap["q"].of("given", "free") / log["q"].values.std(axis=0))
 
