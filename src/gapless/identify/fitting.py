@@ -14,17 +14,18 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.identify import nudge, uncertainty as unknown
+from gapless.identify import uncertainty as unknown
 from gapless.identify.detection_limits import detection_limits
 from gapless.identify.full_model.rungs import Full, State, together
-from gapless.identify.full_model.standing import measured_base, stand
+from gapless.identify.full_model.standing import stand
+from gapless.identify.last_rungs import last_rungs
 from gapless.identify.per_joint.inverse_dynamics import Trajectory, trajectories_of
 from gapless.identify.per_joint.kernel import gather, without
-from gapless.identify.per_joint.ladder import LEAST, Climb, Remember, Rung, Tick, climb, forget, gain_of, quiet, structures
+from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
-from gapless.identify.sensitivity import Sensitivity, sensitivity
+from gapless.identify.sensitivity import Sensitivity
 from gapless.identify.trust import Unlike, doubts, unlike
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
@@ -78,7 +79,7 @@ def fit_admitted(
         fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
         used = split.seconds(fitted)
         state, ladder, traced = _fixed_base(twin, trajectories, fitted, pose, known, full, evolve)
-    state, traced, every = _nudged(state, traced, full, known, ladder)
+    state, traced, every = last_rungs(state, traced, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
     halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
     belief, by_slopes, apart = _uncertainty(state, every, halves)
@@ -140,26 +141,6 @@ def _fixed_base(
     except KeyboardInterrupt:
         full.tick("stopped: what was found so far is kept")
     return state, top.rungs + more, traced
-
-
-def _sensitivity(state: State, full: Full, known: Mapping[str, float]) -> Sensitivity:
-    signals = full.signals + (measured_base(full) if state.twin.floating else ())
-    return sensitivity(state.twin, state.values, full.logs, full.split, signals, state.zeros, known)
-
-
-def _nudged(
-    state: State, traced: list[Trace], full: Full, known: Mapping[str, float], ladder: list[Rung]
-) -> tuple[State, list[Trace], Sensitivity]:
-    """The last rung, where it truly helps; and how predictions depend on everything then."""
-    full.tick("how sure each number is")
-    every, blocks = _sensitivity(state, full, known), len(full.split)
-    trials = [(full.predicted(trial), trial) for trial in nudge.nudged(state, every, known)]
-    shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", blocks))))
-    before, after = (by_block(each, "heldout", blocks) for each in (traced, shown))
-    gain, error = gain_of(list(before.T), list(after.T))
-    added = gain > max(error, LEAST)
-    ladder.append(Rung(nudge.NAME, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
-    return (trial, shown, _sensitivity(trial, full, known)) if added else (state, traced, every)
 
 
 def _uncertainty(state: State, every: Sensitivity, halves: Array) -> tuple[Gaussian, Gaussian, list[Unlike]]:

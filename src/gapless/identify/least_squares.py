@@ -62,6 +62,7 @@ def least_squares(
     iterations: int = 20,
     tolerance: float = 1e-3,
     coloured: Colouring | None = None,
+    anchor: Array | None = None,
 ) -> Solution:
     """Minimise the sum of squares of residuals (k, n) of scaled parameters (k, parameters).
 
@@ -70,37 +71,38 @@ def least_squares(
         start: scaled parameters; 0 is nominal.
         low: lower bounds.
         high: upper bounds.
-        prior: standard deviation of a weak prior about the start, in scaled units, weighted as one residual of typical size:
-            what the data leave free stays where it was.
+        prior: standard deviation of a weak prior about the anchor, in scaled units, weighted as one residual of typical size:
+            what the data leave free stays where it was; or its covariance.
         iterations: at most.
         tolerance: relative fall of the cost below which it looks further, and in the end stops.
         coloured: which parameters can share a column of differences; each has its own unless given.
+        anchor: the start, unless given.
     """
     x = np.clip(np.asarray(start, float), low, high)
-    anchor, k = x.copy(), len(x)
-    weight = np.broadcast_to(1 / np.asarray(prior, float) ** 2, (k,))
+    anchor, k = x.copy() if anchor is None else anchor, len(x)
+    weight = precision(prior, k)
     r = residuals(x[None])[0]
     group, reach = _groups(k, coloured)
     damping, turn, wide = np.full(len(reach), 1e-2), 0, np.zeros(k)
     for _ in range(iterations if r.any() else 0):  # nothing to fit to, or nothing left to gain
         size = float(r @ r) / max(len(r), 1)  # of a typical squared residual now: the prior counts as one of those
-        best = float(r @ r) + size * float(weight @ (x - anchor) ** 2)
+        best = float(r @ r) + size * float((x - anchor) @ weight @ (x - anchor))
         width, short = TRIES[turn]
         jacobian = slopes(residuals, x, low, high, coloured, r, np.maximum(width, wide))
         wide = widths(jacobian, r)
-        gradient = jacobian.T @ r + size * weight * (x - anchor)
-        information = jacobian.T @ jacobian + size * np.diag(weight)
+        gradient = jacobian.T @ r + size * weight @ (x - anchor)
+        information = jacobian.T @ jacobian + size * weight
         scale = np.diag(information) + 1e-12 * np.trace(information)
         dampings = short * damping * DAMPINGS[:, None]  # (trials, groups)
         steps = np.array([-np.linalg.solve(information + np.diag(d[group] * scale), gradient) for d in dampings])
         trials = np.clip(x + np.clip(steps, -LARGEST_STEP, LARGEST_STEP), low, high)
         tried = residuals(trials)
-        i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight)))
+        i = np.full(len(reach), int(np.argmin((tried**2).sum(axis=1) + size * squared(trials - anchor, weight))))
         if len(reach) > 1:  # what is best for one leg need not be for another
             own = np.array([int(np.argmin((tried[:, rows] ** 2).sum(axis=1))) for rows in reach])
             mixed = trials[own[group], np.arange(k)]
             trials, tried = np.vstack([trials, mixed]), np.vstack([tried, residuals(mixed[None])])
-        costs = (tried**2).sum(axis=1) + size * (trials - anchor) ** 2 @ weight
+        costs = (tried**2).sum(axis=1) + size * squared(trials - anchor, weight)
         j = int(np.argmin(costs))
         fall = 1 - float(costs[j]) / best if best > 0 else 0.0
         if fall > 0:
@@ -114,6 +116,17 @@ def least_squares(
         else:
             turn += 1
     return Solution(x, float(r @ r), r)
+
+
+def precision(prior: float | Array, k: int) -> Array:
+    """The inverse of the covariance of a prior that is given by its standard deviation, deviations, or covariance."""
+    prior = np.asarray(prior, float)
+    return np.linalg.inv(prior) if prior.ndim == 2 else np.diag(np.broadcast_to(1 / prior**2, (k,)))
+
+
+def squared(steps: Array, weight: Array) -> Array:
+    """Squared distances by a precision. steps: (n, parameters); shape: (n,)."""
+    return np.asarray(((steps @ weight) * steps).sum(axis=1))
 
 
 def widths(jacobian: Array, r: Array) -> Array:
@@ -153,3 +166,17 @@ def slopes(
         change, width = residuals(np.where(groups, there, x)) - at, there - x
     columns = change[colour] / np.where(width == 0, 1e-12, width)[:, None]
     return np.asarray((columns if coloured is None else columns * coloured.affects).T)
+
+
+def lasting(errors: Array) -> float:
+    """For how many samples an error lasts: the sum of its autocorrelation, up to where that first vanishes."""
+    square = float(errors @ errors)
+    total, lag = 1.0, 1
+    while square > 0 and lag < len(errors) // 4:
+        rho = float(errors[:-lag] @ errors[lag:]) / square
+        if rho <= 0.05:
+            break
+        step = max(1, lag // 4)  # far lags change slowly
+        total += 2 * rho * step
+        lag += step
+    return total

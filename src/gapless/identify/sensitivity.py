@@ -7,7 +7,7 @@ import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.identify.full_model.window_objective import ROBUST, Objective, typical
-from gapless.identify.least_squares import slopes
+from gapless.identify.least_squares import lasting, slopes
 from gapless.logs import Log
 from gapless.measure import Split, Windows, holds, runs, soft, soft_slope, windows
 from gapless.twin import Space, Twin, quantities
@@ -42,7 +42,7 @@ class Sensitivity:
     step: float = 0.0
     """Of time in the twin [s]."""
     torque: "Sensitivity | None" = None
-    """The same of torques that were measured but not fitted to, which weigh a robot; None where some log has none."""
+    """The same of how large measured torques are, which weigh a robot; None where they were fitted to or some log has none."""
 
     def weighed(self, values: Array, rows: Bools | slice = slice(None)) -> Array:
         """What is left of residuals or slopes in some rows once zeros and starts have explained there what they may."""
@@ -87,30 +87,71 @@ def sensitivity(
     x = objective.with_zeros(objective.start, zeros)
     plain = objective.plain(x[None])[0]
     # differences are taken before large errors are softened, which bends what is much larger than the errors of a good fit
-    residual, gain = soft(plain, ROBUST), soft_slope(plain, ROBUST)
-    every = gain[:, None] * slopes(objective.plain, x, *objective.bounds, objective.coloured, difference=WIDTH)
-    half = gain * (replace(objective, data=data.halved()).plain(x[None])[0] - plain)
+    every = slopes(objective.plain, x, *objective.bounds, objective.coloured, plain, WIDTH)
+    half = replace(objective, data=data.halved()).plain(x[None])[0] - plain
     columns, samples = len(objective.size), len(data.log)
-    torque, measured = np.arange(columns) >= columns - len(twin.joints) * weighs, np.zeros((samples, columns))
+    torque = np.arange(columns) >= columns - len(twin.joints) * weighs
+    rows, needed = np.tile(torque, samples), np.zeros((samples, columns))
     if weighs:
-        measured[:, torque] = np.nan_to_num(data.measured("tau")) / objective.size[torque]
-    needed = gain * np.where(torque, plain.reshape(samples, columns) + measured, 0.0).ravel()
+        needed[:, torque] = (
+            plain.reshape(samples, columns)[:, torque] + np.nan_to_num(data.measured("tau")) / objective.size[torque]
+        )
     own = values[[twin.space.names.index(name) for name in space.names]]
-    every[:, : len(space)] = _with_factor(space, own, every[:, : len(space)], needed, np.tile(torque, samples))
-    unit = np.array([np.sqrt(max(float(np.mean(r**2)), 1e-18) * lasting(r)) for r in residual.reshape(samples, columns).T])
-    size, coarse = np.tile(unit, samples), objective.size * np.sqrt(np.mean(half.reshape(samples, columns) ** 2, axis=0))
-    stretch, first = np.repeat(_stretches(data), columns), np.repeat(split.first[data.block], columns)
-    scale = SENSOR * gain * measured.ravel()
-    nuisance = np.column_stack([every[:, len(space) :] * objective.prior[len(space) :], scale]) / size[:, None]
+    every[:, : len(space)] = _with_factor(space, own, every[:, : len(space)], needed.ravel(), rows)
+    torques = None
+    if weighs:
+        speed = np.gradient(np.nan_to_num(data.measured("q")), axis=0)
+        own_slopes = every[rows, : len(space)]
+        torques = _torque_sizes(needed[:, torque], plain[rows], own_slopes, speed, space, twin.model.opt.timestep)
+    residual, gain = soft(plain[~rows], ROBUST), soft_slope(plain[~rows], ROBUST)
+    each = residual.reshape(samples, -1).T
+    unit = np.tile([np.sqrt(max(float(np.mean(r**2)), 1e-18) * lasting(r)) for r in each], samples)
+    half, every = gain * half[~rows], (gain / unit)[:, None] * every[~rows]
+    coarse = objective.size[~torque] * np.sqrt(np.mean(half.reshape(samples, -1) ** 2, axis=0))
+    kept = int((~torque).sum())
+    return Sensitivity(
+        space,
+        residual / unit,
+        half / unit,
+        np.repeat(_stretches(data), kept),
+        np.repeat(split.first[data.block], kept),
+        every[:, : len(space)],
+        every[:, len(space) :] * objective.prior[len(space) :],
+        coarse,
+        twin.model.opt.timestep,
+        torques,
+    )
 
-    def part(of: Bools) -> Sensitivity:
-        """What there is about some of the columns."""
-        rows = np.tile(of, samples)
-        errors, finer, own = residual[rows] / size[rows], half[rows] / size[rows], every[rows, : len(space)] / size[rows, None]
-        free = nuisance[rows][:, np.abs(nuisance[rows]).max(axis=0) > 0]
-        return Sensitivity(space, errors, finer, stretch[rows], first[rows], own, free, coarse[of], twin.model.opt.timestep)
 
-    return replace(part(~torque), torque=part(torque)) if weighs else part(~torque)
+def _torque_sizes(needed: Array, plain: Array, slopes: Array, speed: Array, space: Space, step: float) -> Sensitivity:
+    """What measured torques say: of each joint, how large they are beside what the twin needs, and beside its speed.
+
+    These two shares are all that is believed of them, and only as far as torques look like that: sensors and currents have
+    scales that are a little off, all alike and each by itself.
+
+    Args:
+        needed: torque that the twin needs, in units of its errors. Shape: (samples, joints).
+        plain: what is needed less what was measured, flat.
+        slopes: of that. Shape: (samples * joints, parameters).
+        speed: of the joints. Shape: (samples, joints).
+        space: of the slopes.
+        step: of time in the twin [s].
+    """
+    error, change = plain.reshape(needed.shape), slopes.reshape(*needed.shape, -1)
+    residual, own, scale = [], [], []
+    for j in range(needed.shape[1]):
+        size, measured = max(float(np.linalg.norm(needed[:, j])), 1e-9), needed[:, j] - error[:, j]
+        shapes = np.linalg.qr(np.column_stack([needed[:, j], speed[:, j]]))[0].T / size
+        seen = size * shapes @ measured
+        unit = np.hypot(SENSOR, 1 - seen @ seen / max(float(measured @ measured), 1e-12))
+        residual.append(shapes @ error[:, j] / unit)
+        own.append(shapes @ change[:, j] / unit)
+        scale.append(SENSOR * shapes @ measured / unit)
+    none = np.zeros(2 * needed.shape[1])
+    nuisance = np.concatenate(scale)[:, None]
+    return Sensitivity(
+        space, np.concatenate(residual), none, none.astype(int), none > 0, np.concatenate(own), nuisance, none, step
+    )
 
 
 def _stretches(data: Windows) -> Ints:
@@ -140,17 +181,3 @@ def _with_factor(space: Space, values: Array, slopes: Array, needed: Array, torq
     if not np.linalg.norm(slopes[~torque] @ along) < FLAT * np.linalg.norm(slopes[~torque] * along):
         return slopes
     return slopes + np.outer(needed - slopes @ along, along / (along @ along))
-
-
-def lasting(errors: Array) -> float:
-    """For how many samples an error lasts: the sum of its autocorrelation, up to where that first vanishes."""
-    square = float(errors @ errors)
-    total, lag = 1.0, 1
-    while square > 0 and lag < len(errors) // 4:
-        rho = float(errors[:-lag] @ errors[lag:]) / square
-        if rho <= 0.05:
-            break
-        step = max(1, lag // 4)  # far lags change slowly
-        total += 2 * rho * step
-        lag += step
-    return total

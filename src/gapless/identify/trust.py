@@ -240,8 +240,10 @@ def _chatter(logs: Sequence[Log], joints: Sequence[str]) -> list[str]:
 
 
 def _at_bound(belief: Gaussian) -> list[str]:
-    each = zip(belief.space.names, at_bound(belief), belief.space.low, strict=True)
-    return [name for name, s, low in each if s and not (low == 0 and quantities.of(name).optional)]
+    """Numbers that are as far as they may go, and not where the model has them: what ended at none is none."""
+    space, ends = belief.space, at_bound(belief)
+    value = space.clip(space.from_scaled(belief.centre))
+    return [p.name for p, v, end in zip(space.parameters, value, ends, strict=True) if end and v not in (0.0, p.nominal)]
 
 
 def strange(far: float) -> str:

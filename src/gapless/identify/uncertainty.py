@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
+from gapless.identify.evidence import MISMATCH, SELDOM
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
 PRIOR = 5.0  # scaled units: as weak as the fit's own
-MISMATCH = 1.0  # scaled units that a fitted number may be off where the logs do not tell: a mismatch that is met in practice
-SELDOM, WRONG = 0.15, 1.5  # how probable it is that a quantity which was not fitted is off everywhere, and by how much
+WRONG = 1.5  # scaled units that a quantity which was not fitted is off by, where it is
 WEIGHT = "inertia.mass"
 LOOSE = 0.6  # scaled units: with a larger standard deviation the 90 % interval is wider than a real mismatch to either side
 TOGETHER = 0.35  # share of the largest component from which a parameter counts as part of a free direction

@@ -91,6 +91,8 @@ class Step:
     """Quantities that it fits besides."""
     mechanism: Mechanism | None = None
     """What the twin lacks for that."""
+    room: Array | None = None
+    """Covariance by which what is fitted may differ from the model, where that is known; scaled."""
 
 
 ZEROS = Step("zeros", "full model, each log's own encoder zero")
@@ -112,7 +114,7 @@ def together(
     steps += [step for step in _mechanisms(state.twin, traced, full.split) if step.mechanism is None or affordable]
     for step in steps:
         full.tick(f"{step.name}: fitting, held-out {np.degrees(np.sqrt(np.nanmean(before, axis=0)).mean()):.3f} deg so far")
-        trial = _touching(state, table, full) if step is TABLE and table is not None else _extended(state, step, full)
+        trial = _touching(state, table, full) if step is TABLE and table is not None else extended(state, step, full)
         shown = full.predicted(trial)
         after = by_block(shown, "heldout", len(full.split))
         gain, error = gain_of(list(before.T), list(after.T))
@@ -168,11 +170,11 @@ def _steps(state: State, seconds: float) -> float:
     )
 
 
-def _extended(state: State, step: Step, full: Full) -> State:
-    """A fit with what a rung adds."""
+def extended(state: State, step: Step, full: Full, more: Sequence[Parameter] = ()) -> State:
+    """A fit with what a rung adds, and more."""
     if step.mechanism is not None:
         state = _grown(state, step.mechanism)
-    space = _with(state.space, [p for p in state.twin.space.parameters if p.quantity in step.adds])
+    space = _with(state.space, [*(p for p in state.twin.space.parameters if p.quantity in step.adds), *more])
     if step is STATED:
         state = _damping_as_stated(state)
         space = replace(space, parameters=tuple(p for p in space.parameters if p.quantity != "gains.kd"))
@@ -210,7 +212,7 @@ def _coupled_runs(state: State, full: Full, space: Space, step: Step) -> State:
     cheap = steps < CHEAP_STEPS
     seconds = max(LEAST_SECONDS, min(MOST_WINDOWS * BLOCK, full.seconds) * MOST_STEPS / steps)
     data = full.windows(state.twin, np.ones_like(full.split.first)) if steps < MOST_STEPS else full.runs(state.twin, seconds)
-    objective = coupled.Objective(data, space, state.values, coupled.typical(data, state.values))
+    objective = coupled.Objective(data, space, state.values, coupled.typical(data, state.values), room=step.room)
 
     def fitted() -> dict[str, Any]:
         x = coupled.solve(objective, *((20, 1e-3) if cheap else (NEARBY if step is STATED else 8, 1e-2)))

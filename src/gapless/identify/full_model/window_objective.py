@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapless.arrays import Array
-from gapless.identify.least_squares import Colouring, colouring, least_squares, slopes, widths
+from gapless.identify.least_squares import Colouring, colouring, lasting, least_squares, precision, slopes, squared, widths
 from gapless.measure import RESOLUTION, Windows, soft
 from gapless.robots import base_joint
 from gapless.twin import Space, Twin
@@ -38,6 +38,8 @@ class Objective:
     size: Array
     """Typical error of each column: residuals count in units of it."""
     zeros: bool = False
+    room: Array | None = None
+    """Covariance by which what is free may differ from the model, scaled; where None, it may differ widely from the start."""
     begins: bool = False
     """Whether height and velocity of a floating base at the start of each window are free too, since they were not measured."""
 
@@ -124,6 +126,20 @@ class Objective:
         return np.concatenate([np.full(len(self.space) + zeros, PRIOR), np.ones(begins)])
 
     @cached_property
+    def covariance(self) -> Array:
+        """The same as a covariance, in units of how much errors tell that last for several samples."""
+        out = np.diag(self.prior**2)
+        if self.room is not None:
+            columns = self(self.start[None])[0].reshape(-1, len(self.size)).T
+            out[: len(self.space), : len(self.space)] = self.room / np.mean([lasting(c) for c in columns])
+        return out
+
+    @cached_property
+    def anchor(self) -> Array:
+        """Where numbers are that the logs do not tell."""
+        return self.start if self.room is None else np.zeros_like(self.start)
+
+    @cached_property
     def coloured(self) -> Colouring:
         """Joints of different trees, zeros of different logs, and starts of different windows share simulations."""
         twin, data = self.data.twin, self.data
@@ -157,18 +173,20 @@ class Objective:
     def _step(self, x: Array, residual: Array, every: Array, rows: NDArray[np.bool_] | slice) -> tuple[Array, Array]:
         """A step by slopes to what fits some residuals, as long as is best for these; and the residuals there."""
         r, j = residual[rows], every[rows]
-        prior = float(r @ r) / max(len(r), 1) * np.diag(1 / self.prior**2) + 1e-12 * np.eye(len(x))
-        step = -np.linalg.solve(j.T @ j + prior, j.T @ r)
+        prior = float(r @ r) / max(len(r), 1) * precision(self.covariance, len(x)) + 1e-12 * np.eye(len(x))
+        anchor = x if self.room is None else self.anchor
+        step = -np.linalg.solve(j.T @ j + prior, j.T @ r + prior @ (x - anchor))
         tried = np.clip(x + np.array([0.0, 0.3, 0.6, 1.0])[:, None] * step, *self.bounds)
         residuals = self(tried)
-        best = int((residuals[:, rows] ** 2).sum(axis=1).argmin())
+        best = int(((residuals[:, rows] ** 2).sum(axis=1) + squared(tried - anchor, prior)).argmin())
         return tried[best], residuals[best]
 
 
 def solve(objective: Objective, iterations: int = 8, tolerance: float = 1e-2) -> Array:
     """Minimise it; scaled parameters, then zeros, then where windows begin."""
     low, high = objective.bounds
-    return least_squares(objective, objective.start, low, high, objective.prior, iterations, tolerance, objective.coloured).x
+    prior, anchor = objective.covariance, objective.anchor
+    return least_squares(objective, objective.start, low, high, prior, iterations, tolerance, objective.coloured, anchor).x
 
 
 def evolve(objective: Objective, seconds: float = 60.0, seed: int = 1) -> Array:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.identify.evidence import MISMATCH, SELDOM
 from gapless.identify.full_model.standing import tied
-from gapless.identify.uncertainty import MISMATCH, SELDOM, WRONG
+from gapless.identify.uncertainty import WRONG
 from gapless.robots import base_joint
 from gapless.twin import Space, Twin, quantities
 

@@ -1,0 +1,91 @@
+"""Which numbers that were not fitted are off, all joints alike or each by itself: the evidence of the errors of a fit.
+
+A fit that lacks the true cause puts it into what it has. By slopes of everything, how probable the errors are (MacKay 1992)
+is known at once for every quantity that might be off as well; what is probable by far is then fitted for real.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapless.arrays import Array, Bools
+from gapless.identify.sensitivity import Sensitivity
+from gapless.twin import Space, quantities
+
+MISMATCH = 1.0  # scaled units that a number may be off where the logs do not tell: a mismatch that is met in practice
+SELDOM = 0.15  # how probable it is that a quantity which was not fitted is off everywhere
+DECISIVE = np.log(100.0)  # of evidence (Jeffreys 1961)
+LEAST_ROOM = 1e-3  # scaled units
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A quantity that is off."""
+
+    quantity: str
+    own: bool
+    """Each joint or link by a number of its own, rather than all alike."""
+    evidence: float
+    """Logarithm of how many times as probable that is as that all are within their tolerances."""
+
+
+def off(space: Space, alike: Collection[str], own: Collection[str]) -> Array:
+    """How far everything may be off, as a covariance in scaled units.
+
+    All are within their tolerances of the model; quantities `alike` are off together by a real mismatch besides, and so are
+    those of their `own`, which also are so one by one.
+    """
+    tolerated = np.diff(space.tolerated, axis=0)[0] ** 2 / 12  # variance of a uniform distribution
+    covariance = np.diag(np.maximum(tolerated, LEAST_ROOM**2))
+    for quantity in {*alike, *own}:
+        rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
+        covariance[np.ix_(rows, rows)] += MISMATCH**2
+        covariance[rows, rows] += MISMATCH**2 * (quantity in own and len(rows) > 1)
+    return covariance
+
+
+def informed(every: Sensitivity, rows: Bools | slice = slice(None)) -> tuple[Array, Array]:
+    """What errors say about everything: information, (parameters, parameters), and how they pull, (parameters,).
+
+    rows: of which errors; how large torques are counts in any case.
+    """
+    information, pull = np.zeros((len(every.space),) * 2), np.zeros(len(every.space))
+    for data, own in [(every, rows), *([(every.torque, slice(None))] if every.torque else [])]:
+        weighed = data.weighed(data.slopes, own)
+        information += data.slopes[own].T @ weighed
+        pull += weighed.T @ data.residual[own]
+    return information, pull
+
+
+def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
+    """The quantities that errors speak for by far, each time the most probable one added to those before.
+
+    Args:
+        every: slopes of everything at the fit.
+        modes: quantities that were fitted; True for those with numbers of each joint's own.
+    """
+    space, out = every.space, list[Suspect]()
+    information, pull = informed(every)
+    stood_for = {name for quantity in modes for name in quantities.of(quantity).stands_for}
+    count = {q: sum(p.quantity == q for p in space.parameters) for q in dict.fromkeys(p.quantity for p in space.parameters)}
+    asked = [q for q in count if quantities.cause(q) is not None and q not in stood_for]
+
+    def probable(modes: Mapping[str, bool]) -> float:
+        room = off(space, [q for q, own in modes.items() if not own], [q for q, own in modes.items() if own])
+        root = np.linalg.cholesky(room)
+        inner = np.linalg.cholesky(np.eye(len(space)) + root.T @ information @ root)
+        pulled = np.linalg.solve(inner, root.T @ pull)
+        return float(pulled @ pulled / 2 - np.log(np.diag(inner)).sum())
+
+    now, base = dict(modes), probable(modes)
+    while True:
+        trials = [(q, own) for q in asked for own in (False, True) if q not in now or (own and not now[q])]
+        trials = [(q, own) for q, own in trials if not own or count[q] > 1]
+        odds = np.log(SELDOM / (1 - SELDOM))
+        found = [(probable({**now, q: own}) + odds * (1 + (own and q not in now)), q, own) for q, own in trials]
+        best = max(found, default=(-np.inf, "", False))
+        if not best[0] - base > DECISIVE:
+            return out
+        out = [s for s in out if s.quantity != best[1]] + [Suspect(best[1], best[2], best[0] - base)]
+        now[best[1]], base = best[2], best[0]

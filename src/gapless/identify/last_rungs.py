@@ -1,0 +1,153 @@
+"""The last rungs: what the errors of a fit speak for by far, and then the most probable numbers of everything together.
+
+For robots whose joints move fast at once, links that are a little heavier or longer than drawn matter as much as friction; and
+a cable, a zero or a payload that was not fitted is in all numbers that were.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from gapless.arrays import Array, Bools
+from gapless.identify.evidence import MISMATCH, Suspect, informed, off, suspects
+from gapless.identify.full_model.rungs import Full, State, Step, extended
+from gapless.identify.full_model.standing import measured_base
+from gapless.identify.per_joint.kernel import QUANTITIES
+from gapless.identify.per_joint.ladder import LEAST, Rung, gain_of
+from gapless.identify.per_joint.problem import alike
+from gapless.identify.score import by_block
+from gapless.identify.sensitivity import Sensitivity, sensitivity
+from gapless.measure import Trace
+from gapless.twin import Space, Twin
+
+MAP = "+ all other numbers within their tolerances"
+ROUNDS = 3  # of suspects: what is found first may hide others
+SHARES = (1.0, 0.5)  # of a step that are tried: slopes hold over a short way only
+
+
+def last_rungs(
+    state: State, traced: list[Trace], full: Full, known: Mapping[str, float], ladder: list[Rung]
+) -> tuple[State, list[Trace], Sensitivity]:
+    """A fit after its last rungs, each log beside what it predicts, and how predictions depend on everything then.
+
+    Args:
+        state: the fit.
+        traced: each log beside what it predicts.
+        full: what rungs of the full model need.
+        known: parameters that keep their values.
+        ladder: to which rungs are added.
+    """
+    full.tick("how sure each number is")
+    every, rounds = _sensitivity(state, full, known), 0
+    while not state.twin.floating and rounds < ROUNDS:
+        rounds += 1
+        off_by_far = suspects(every, modes(state.space))
+        if not off_by_far:
+            break
+        trial = _with(state, off_by_far, full, known)
+        state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder, LEAST)
+        if not added:
+            break
+        every = _sensitivity(state, full, known)
+    trials = [(full.predicted(trial), trial) for trial in probable(state, every, known)]
+    shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", len(full.split)))))
+    before = state
+    state, traced, added = _judged(state, traced, trial, MAP, full, ladder, LEAST, shown)
+    return state, traced, every if state is before else _sensitivity(state, full, known)
+
+
+def modes(space: Space) -> dict[str, bool]:
+    """Quantities that were fitted; True for those with numbers of each joint's own."""
+    return {p.quantity: not any(q.members for q in space.parameters if q.quantity == p.quantity) for p in space.parameters}
+
+
+def _judged(
+    state: State,
+    traced: list[Trace],
+    trial: State,
+    name: str,
+    full: Full,
+    ladder: list[Rung],
+    least: float,
+    shown: list[Trace] | None = None,
+) -> tuple[State, list[Trace], bool]:
+    """The better of two fits on what either half did not see; one that must show `least` shows it beyond chance."""
+    shown = shown or full.predicted(trial)
+    before, after = (by_block(each, "heldout", len(full.split)) for each in (traced, shown))
+    gain, error = gain_of(list(before.T), list(after.T))
+    added = gain > (max(error, least) if least > 0 else min(-error, least))
+    ladder.append(Rung(name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
+    full.tick(f"{name}: held-out {np.degrees(ladder[-1].heldout):.3f} deg")
+    return (trial, shown, True) if added else (state, traced, False)
+
+
+def _said(found: list[Suspect]) -> str:
+    return "+ " + ", ".join(f"{s.quantity} {'of each' if s.own else 'of all alike'}" for s in found)
+
+
+def _with(state: State, found: list[Suspect], full: Full, known: Mapping[str, float]) -> State:
+    """A fit of suspects too: one number for all where they are alike and the model has the same for all."""
+    space = state.twin.space.fix(known)
+    for s in found:
+        members = [p for p in space.parameters if p.quantity == s.quantity]
+        if not s.own and len({p.nominal for p in members}) == 1 and len(members) > 1:
+            space = space.join(f"{s.quantity}/*", [p.name for p in members])
+    names = {s.quantity for s in found}
+    kept = [p for p in state.space.parameters if p.quantity not in names]
+    more = [p for p in space.parameters if p.quantity in names]
+    step = Step(f"{_said(found)}, {len(state.space)}", _said(found), room=_room(Space((*kept, *more))))
+    start = _alike(state.twin, state.values)
+    return extended(replace(state, values=start, space=replace(state.space, parameters=tuple(kept))), step, full, more)
+
+
+def _alike(twin: Twin, values: Array) -> Array:
+    """Values with the same of joints of one type: where they differ, each has put something else into its own."""
+    scaled, names = twin.space.to_scaled(values), twin.space.names
+    for team in alike(twin):
+        for quantity in QUANTITIES:
+            places = [names.index(n) for i in team if (n := f"{quantity}/{twin.joints[i]}") in names]
+            scaled[places] = np.median(scaled[places]) if places else 0.0
+    return twin.space.clip(twin.space.from_scaled(scaled))
+
+
+def _room(space: Space, fitted: Space | None = None) -> Array:
+    """How far numbers may be off, of which some were fitted (all, unless given), by a real mismatch."""
+    chosen = modes(fitted or space)
+    return off(space, [q for q, own in chosen.items() if not own], [q for q, own in chosen.items() if own])
+
+
+def _sensitivity(state: State, full: Full, known: Mapping[str, float]) -> Sensitivity:
+    signals = full.signals + (measured_base(full) if state.twin.floating else ())
+    return sensitivity(state.twin, state.values, full.logs, full.split, signals, state.zeros, known)
+
+
+def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> list[State]:
+    """The same fit a step on, by several shares of the step: the most probable numbers of all logs and of either half.
+
+    Args:
+        state: the fit.
+        every: how predictions depend on everything there.
+        known: parameters that keep their values.
+    """
+    whole = state.twin.space
+    places = [whole.names.index(name) for name in every.space.names]
+    rows: list[Bools | slice] = [slice(None), every.first, ~every.first]
+    starts = every.space.to_scaled(every.space.clip(np.stack([state.values, *state.halves])[:, places]))
+    room = _room(every.space, state.space)
+    steps = np.stack([_step(every, starts[0], room, part) for part in rows])
+    out = []
+    for share in SHARES:
+        vectors = np.stack([state.values, *state.halves])
+        vectors[:, places] = every.space.clip(every.space.from_scaled(starts + share * steps))
+        for name, value in known.items():
+            vectors[:, whole.names.index(name)] = value
+        out.append(replace(state, values=vectors[0], halves=vectors[1:]))
+    return out
+
+
+def _step(every: Sensitivity, x: Array, room: Array, rows: Bools | slice) -> Array:
+    """To the most probable numbers given some residuals, while all may be off by so much from the model; scaled."""
+    information, pull = informed(every, rows)
+    prior = np.linalg.inv(room)
+    return np.clip(-np.linalg.solve(information + prior, pull + prior @ x), -MISMATCH, MISMATCH)
