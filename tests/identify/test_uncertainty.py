@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gapless.identify.sensitivity import Sensitivity, lasting
-from gapless.identify.uncertainty import LOOSE, MISMATCH, SELDOM, WRONG, belief, free, heavier
+from gapless.identify.evidence import MISMATCH, SELDOM
+from gapless.identify.least_squares import lasting
+from gapless.identify.sensitivity import Sensitivity
+from gapless.identify.uncertainty import LOOSE, WRONG, belief, free, heavier
 from gapless.twin import Twin
 
 EVERY = Twin.load("bench").space.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*", "inertia.mass/*")

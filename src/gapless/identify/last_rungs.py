@@ -134,12 +134,14 @@ def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> li
     places = [whole.names.index(name) for name in every.space.names]
     rows: list[Bools | slice] = [slice(None), every.first, ~every.first]
     starts = every.space.to_scaled(every.space.clip(np.stack([state.values, *state.halves])[:, places]))
-    room = _room(every.space, state.space)
+    room, chosen = _room(every.space, state.space), modes(state.space)
+    fitted = np.array([p.quantity in chosen for p in every.space.parameters])
+    low, high = (np.where(fitted, far, ends) for far, ends in zip((-np.inf, np.inf), every.space.tolerated, strict=True))
     steps = np.stack([_step(every, starts[0], room, part) for part in rows])
     out = []
     for share in SHARES:
         vectors = np.stack([state.values, *state.halves])
-        vectors[:, places] = every.space.clip(every.space.from_scaled(starts + share * steps))
+        vectors[:, places] = every.space.clip(every.space.from_scaled(np.clip(starts + share * steps, low, high)))
         for name, value in known.items():
             vectors[:, whole.names.index(name)] = value
         out.append(replace(state, values=vectors[0], halves=vectors[1:]))

@@ -38,10 +38,10 @@ class Objective:
     size: Array
     """Typical error of each column: residuals count in units of it."""
     zeros: bool = False
-    room: Array | None = None
-    """Covariance by which what is free may differ from the model, scaled; where None, it may differ widely from the start."""
     begins: bool = False
     """Whether height and velocity of a floating base at the start of each window are free too, since they were not measured."""
+    room: Array | None = None
+    """Covariance by which what is free may differ from the model, scaled; where None, it may differ widely from the start."""
 
     @cached_property
     def _at(self) -> tuple[list[int], list[int]]:

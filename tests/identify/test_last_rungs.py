@@ -1,11 +1,11 @@
-"""The last rung on a linear model whose answer is known."""
+"""The last rungs on a linear model whose answer is known."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from gapless.identify.full_model.rungs import State
-from gapless.identify.nudge import nudged
+from gapless.identify.last_rungs import probable
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Twin
 
@@ -29,11 +29,11 @@ def test_all_numbers_go_to_the_most_probable_ones_and_those_not_fitted_stay_with
     def scaled(values: np.ndarray) -> np.ndarray:
         return SPACE.to_scaled(values[..., [TWIN.space.names.index(n) for n in SPACE.names]])
 
-    whole, part = nudged(state, every, {})
+    whole, part = probable(state, every, {})
     np.testing.assert_allclose(scaled(whole.values), truth, atol=0.02)
     np.testing.assert_allclose(scaled(whole.halves), [truth, truth], atol=0.02)
     np.testing.assert_allclose(scaled(part.values), truth / 2, atol=0.02)
     far = replace(every, residual=-slopes @ (truth + 10 * (np.arange(2) == other) * high[other]))
-    assert low[other] <= scaled(nudged(state, far, {})[0].values)[other] <= high[other]
-    stated = nudged(state, every, {"gains.kp/servo": 20.0})[0]
+    assert low[other] <= scaled(probable(state, far, {})[0].values)[other] <= high[other]
+    stated = probable(state, every, {"gains.kp/servo": 20.0})[0]
     assert stated.values[TWIN.space.names.index("gains.kp/servo")] == 20.0
