@@ -30,7 +30,7 @@ from gapless.twin import Twin
 from gapless.worlds import StandIn, build_standin, draw_standin
 
 TRAININGS = (("none", 1), ("models30", 2), ("wide", 3), ("none", 4))
-STOPS = (40, 80, 120)
+STOPS = (40, 120, 300)
 ROBOT, DIFFICULTY, FIRST = "quadruped", "hard", 700
 COMMANDS, SECONDS = 12, 4.0
 EACH, RUNS = 8, 96

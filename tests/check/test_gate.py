@@ -23,7 +23,9 @@ def judged() -> GateVerdict:
 def test_a_policy_that_stands_still_does_not_follow(judged):
     by_name = {i.name: i for i in judged.items}
     assert judged.answer == "fail" and judged.exit_code == 1 and judged.evidence == "simulation only"
-    assert by_name["velocity error"].answer == "fail" and "0.3 m/s is asked for" in by_name["velocity error"].sentence
+    assert (
+        by_name["velocity error"].answer == "fail" and "at most 0.5 of that is asked for" in by_name["velocity error"].sentence
+    )
     assert by_name["survival"].answer == "inconclusive" and by_name["survival"].more
     assert (
         by_name["against the accepted one"].answer == "pass"

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, play_course, task_of, with_commands
+from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, draw_from, play_course, task_of, with_commands
 from gapless.policy import Policy
 from gapless.robots import find_legs, load_robot
-from gapless.twin import Gains, Mechanism, Twin, load_recipe
+from gapless.twin import Belief, Stated, Twin
 
 SECONDS = 6.0
 VELOCITY, DRIVE = ("vx", "vy", "yaw_rate"), ("v", "yaw_rate")
@@ -39,10 +39,16 @@ class Trials:
         legs = find_legs(self.twin)
         return 0.0 if legs is None else COURSE_PUSH.get(len(legs), 0.5)
 
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What may be commanded: as the policy's contract says, and as the task does where that is silent."""
+        stated = self.policy.contract.commands
+        return {name: stated.get(name) or usual for name, usual in self.task.commands.items()}
+
     def commands(self, n: int) -> Array:
-        """Commands within the policy's ranges, the same for each number. Shape: (n, columns)."""
+        """Commands within the ranges, the same for each number. Shape: (n, columns)."""
         rng = np.random.default_rng([self.seed, 0xC0])
-        low, high = np.array(list(self.task.commands.values())).reshape(-1, 2).T
+        low, high = np.array(list(self.ranges.values())).reshape(-1, 2).T
         drawn = rng.uniform(low, high, (n, len(low)))
         drawn[rng.random(drawn.shape) < 0.25] = 0.0
         drawn[rng.random(n) < STAND] = 0.0
@@ -91,6 +97,14 @@ def trials_of(policy: Policy, twin: Twin, task: Task | str | None = None, **more
     return Trials(policy, twin, task_of(task, twin) if isinstance(task, str) else task, **more)  # type: ignore[arg-type]
 
 
+def drawn(trials: Trials, belief: Belief | None, runs: int) -> CourseResult:
+    """A policy on robots drawn from what is known, or from the preset `wide`, kicked as on the course."""
+    source = draw_from("wide", trials.twin) if belief is None else belief
+    assert source is not None
+    values = trials.twin.expand(source.sample(runs, np.random.default_rng([trials.seed, 0xB0])), source.space)
+    return trials.run(values, trials.commands(runs), trials.usual_push)
+
+
 def survived(result: CourseResult) -> Bools:
     """Runs without a fall; those that succeeded, of a robot that is not told to walk. Shape: (runs,)."""
     return ~result.fell if np.isfinite(result.velocity_error).any() else result.success
@@ -104,11 +118,15 @@ def losses(result: CourseResult) -> Array:
     """
     if not np.isfinite(result.velocity_error).any():
         return np.asarray(~result.success, float)
-    asked = np.hypot(*result.command[:, :2].T).mean(), np.abs(result.command[:, 2]).mean()
     errors = (result.velocity_error, result.yaw_error)
-    shares = [e / a for e, a in zip(errors, asked, strict=True) if a > 0]
+    shares = [e / a for e, a in zip(errors, of_standing_still(result), strict=True) if a > 0]
     missed = np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0)
     return np.where(result.fell, 1.0, missed).astype(float)
+
+
+def of_standing_still(result: CourseResult) -> tuple[float, float]:
+    """Mean errors of velocity [m/s] and turn rate [rad/s] of a robot that stands still under the same commands."""
+    return float(np.hypot(*result.command[:, :2].T).mean()), float(np.abs(result.command[:, 2]).mean())
 
 
 def spread(rows: Sequence[Array], each: int) -> Array:
@@ -130,9 +148,6 @@ def twin_for(policy: Policy, robot: str, belief: str | os.PathLike[str] | None =
     known = joints.kp is not None and joints.kd is not None and contract.action.kind == "position"
     stated = dict(zip(joints.names, zip(joints.kp or (), joints.kd or (), strict=True), strict=False)) if known else {}
     if all(np.allclose(own.get(name, (0.0, 0.0)), gains) for name, gains in stated.items()):
-        add: list[Mechanism] = []
-    else:
-        add = [Gains(kp={n: g[0] for n, g in stated.items()}, kd={n: g[1] for n, g in stated.items()})]
-    if belief is not None:
-        return load_recipe(robot, belief, add)
-    return Twin.load(model, add=add, control_dt=contract.timing.control_dt)
+        stated = {}
+    kp, kd = ({name: gains[k] for name, gains in stated.items()} for k in (0, 1))
+    return Stated(kp, kd, control_dt=contract.timing.control_dt).twin(robot, belief=belief)
