@@ -3,6 +3,7 @@
 import json
 import shutil
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -123,6 +124,52 @@ def test_mjlabs_lists_and_a_history_that_only_the_width_tells(tmp_path):
     path.write_bytes(linear(45, 12, data | {"joint_damping": "0.5,x"}))
     with pytest.raises(BadInput, match="joint_damping"):
         read_policy(path)
+
+
+LEAPP = Path(__file__).parent / "leapp"
+
+
+def test_a_file_of_leapp_itself_acts_as_its_own_runtime_does():
+    """Made by leapp 0.7.2 as Isaac Lab 3 calls it; expected.npz is what its InferenceManager gave, period after period."""
+    candidate = read_policy(LEAPP)
+    contract, expected = candidate.contract, np.load(LEAPP / "expected.npz")
+    assert contract.joints.kp == (20.0,) * 12 and contract.joints.kd == (0.5,) * 12 and contract.timing.control_dt == 0.02
+    assert contract.conventions.quaternion == "xyzw" and contract.joints.default_pos is None
+    for _ in range(2):  # the last action, which starts at 0.1, is forgotten with the rest
+        candidate.policy.reset()
+        for observation, action in zip(expected["observation"], expected["action"], strict=True):
+            assert np.allclose(candidate.policy(observation[None])[0], action, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda t: t["models"].update(encoder=t["models"][next(iter(t["models"]))]), "2 networks"),
+        (lambda t: t["pipeline"].update(feedback_flow={}), "nothing says what the input 'last_action_in' is"),
+        (lambda t: t["pipeline"].update(initial_values="../secret"), "not in the folder"),
+        (lambda t: t["pipeline"].update(feedback_flow={"a/b": ["c/last_action_in"]}), "2 outputs are for the robot"),
+        (lambda t: next(iter(t["models"].values()))["outputs"][0].update(kind="kp"), "0 outputs are for the robot"),
+    ],
+)
+def test_a_pipeline_that_cannot_be_read_is_refused_with_the_reason(tmp_path, change, word):
+    for file in LEAPP.iterdir():
+        shutil.copy(file, tmp_path)
+    path = next(tmp_path.glob("*.yaml"))
+    table = yaml.safe_load(path.read_text())
+    change(table)
+    path.write_text(yaml.safe_dump(table))
+    with pytest.raises(BadInput, match=word):
+        read_policy(tmp_path)
+
+
+def test_initial_values_that_are_damaged_are_refused(tmp_path):
+    for file in LEAPP.iterdir():
+        shutil.copy(file, tmp_path)
+    path = next(tmp_path.glob("*.safetensors"))
+    for content in (b"", b"\xff" * 64, path.read_bytes()[:120], path.read_bytes().replace(b"F32", b"F16")):
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match="safetensors"):
+            read_policy(tmp_path)
 
 
 def test_leapp_joins_the_networks_inputs(tmp_path):
