@@ -1,9 +1,8 @@
 """Audit of a deployment log: observations rebuilt from raw signals, and what the robot's runtime made of them instead."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from gapless.check.frames import frame_columns, signals_of
 from gapless.check.walk import walk
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.policy import Contract, Gait, Observer, targets
+from gapless.policy import Contract, Gait, Network, Observer, targets
 from gapless.robots import RobotModel
 
-Network = Callable[[Any], Any]
 AGREES = 0.15
 """Share of the commands' spread that may be left where a rebuilt policy gives what the log holds; clocks make a few percent."""
 EXPLAINS = 0.5

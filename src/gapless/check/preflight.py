@@ -1,9 +1,8 @@
 """Preflight: may this policy run on the robot? Named checks, boundary by boundary; the first that fails is the finding."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,9 @@ from gapless.check.finding import BOUNDARIES, BOUNDARY_OF, DRIVES, FAIL, NETWORK
 from gapless.check.frames import FEW, frame_columns, predict
 from gapless.check.walk import Walk, walk
 from gapless.errors import BadInput
-from gapless.policy import Candidate, Contract
+from gapless.policy import Candidate, Contract, Network
 from gapless.robots import RobotModel
 
-Network = Callable[[Any], Any]
 Golden = tuple[Array, Array]
 TRACKS = 0.5
 """Share of the distance that was asked for, below which a robot does not do what it is told."""
