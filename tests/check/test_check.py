@@ -73,6 +73,18 @@ def test_broken_copies_are_named_without_golden_frames(g1, case):
     assert check(copy.candidate, robot).finding in copy.names
 
 
+def test_a_joint_order_is_named_where_the_gains_are_kept_by_motor(g1):
+    robot, good = g1
+    contract = good.contract
+    names = tuple(sorted(contract.joints.names, key=robot.joints.index))
+    by_name = [dict(zip(contract.joints.names, g, strict=True)) for g in (contract.joints.kp, contract.joints.kd)]
+    kp, kd = (tuple(g[n] for n in names) for g in by_name)
+    wrong = replace(
+        contract, joints=replace(contract.joints, names=names, kp=kp, kd=kd), action=replace(contract.action, joints=names)
+    )
+    assert check(replace(good, contract=wrong), robot, command=(0.5, 0, 0), seconds=4).finding == "joint order"
+
+
 def test_a_network_that_is_not_the_one_of_its_golden_frames_fails_at_the_first_boundary(go2):
     robot, good = go2
     observation, action = frames(good, robot, (1.0, 0.0, 0.0))
