@@ -3,7 +3,7 @@
 python -m bench.check [--json] [--policies DIR] [--blind] [--fresh] [--own DIR ROBOT]
 
 Golden frames are recorded in the robot's own model, as training would leave them; --blind leaves them out. The check was
-developed on broken copies of three policies; --fresh takes three others, --own a policy trained here. The last line is
+developed on broken copies of three policies; --fresh takes two others, --own a policy trained here. The last line is
 {"named": ..., "of": ..., "false": ...}.
 """
 
@@ -31,16 +31,6 @@ HOLOSOMA = (
     "action.scale=0.25",
     "timing.control_dt=0.02",
 )
-PLAYGROUND = (
-    "observation.terms=['linvel', 'gyro', 'gravity', 'q', 'dq', 'last_act', 'command']",
-    "joints.names=['FR_*', 'FL_*', 'RR_*', 'RL_*']",
-    "joints.default_pos={'*_hip_joint': 0.1, '*_thigh_joint': 0.9, '*_calf_joint': -1.8, 'FR_hip_joint': -0.1, "
-    "'RR_hip_joint': -0.1}",
-    "joints.kp=35.0",
-    "joints.kd=0.5",
-    "action.scale=0.5",
-    "timing.control_dt=0.02",
-)
 KNOWN = (
     ("rl_sar_go2", "models/go2.xml", 1.0, ()),
     ("unitree_rl_lab_g1", "models/g1.xml", 0.5, ()),
@@ -49,7 +39,6 @@ KNOWN = (
 FRESH = (
     ("unitree_rl_gym_g1", "models/g1.xml", 0.5, (LEGS,)),
     ("holosoma_g1", "models/g1.xml", 0.5, HOLOSOMA),
-    ("playground_go1", "models/go1.xml", 0.5, PLAYGROUND),
 )
 """Folder, model, speed [m/s], and what the files do not say."""
 
