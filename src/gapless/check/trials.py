@@ -15,7 +15,7 @@ from gapless.robots import find_legs, load_robot
 from gapless.twin import Belief, Stated, Twin
 
 SECONDS = 6.0
-VELOCITY, DRIVE = ("vx", "vy", "yaw_rate"), ("v", "yaw_rate")
+VELOCITY, DRIVE, REACH = ("vx", "vy", "yaw_rate"), ("v", "yaw_rate"), ("x", "y", "z")
 SETTLED = 1.0
 """Errors count from here on, as on the course [s]."""
 STAND = 0.1
@@ -90,9 +90,9 @@ def trials_of(policy: Policy, twin: Twin, task: Task | str | None = None, **more
         raise BadInput(f"a run must last longer than {SETTLED:g} s, from which on errors count, not {more['seconds']:g} s")
     if task is None:
         names = tuple(policy.contract.commands)
-        by_names = {VELOCITY: "velocity", DRIVE: "drive", (): "stand"}
+        by_names = {VELOCITY: "velocity", DRIVE: "drive", REACH: "reach", (): "stand" if find_legs(twin) else "swing"}
         if names not in by_names:
-            raise BadInput(f"the policy's commands ({', '.join(names)}) do not tell its task: name it")
+            raise BadInput(f"the policy's commands ({', '.join(names)}) do not tell its task: name it with --task")
         task = by_names[names]
     return Trials(policy, twin, task_of(task, twin) if isinstance(task, str) else task, **more)  # type: ignore[arg-type]
 
