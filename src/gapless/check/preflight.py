@@ -65,12 +65,13 @@ class Subject:
 
 
 def default_command(contract: Contract) -> tuple[float, ...]:
-    """Half a metre a second forward, or what the policy was trained with; zero for all else."""
+    """Half a metre a second forward, or what the policy was trained with; zero for other rates, the middle for a place."""
     out = []
     for name, bounds in contract.commands.items():
         low, high = (float(np.min(b)) for b in bounds) if bounds else (-0.5, 0.5)
         forward = min(0.5, high) if name == "vx" and high > 0 else 0.0
-        out.append(forward if name == "vx" else min(max(0.0, low), high))
+        still = (low + high) / 2 if name in ("x", "y", "z") else min(max(0.0, low), high)
+        out.append(forward if name == "vx" else still)
     return tuple(out)
 
 
@@ -170,7 +171,8 @@ def _symptoms(contract: Contract, robot: RobotModel | None) -> list[Check]:
 def _judge(walked: Walk, symptoms: Sequence[Check]) -> list[Check]:
     """What a walk says; a torque limit far below the model's is a defect once it is reached."""
     share = walked.distance / walked.asked if walked.asked > 0 else 1.0
-    words = f"It went {walked.distance:.2f} m of {walked.asked:.2f} m in {walked.seconds:.1f} s in MuJoCo"
+    went = f"went {walked.distance:.2f} m of {walked.asked:.2f} m in" if walked.asked > 0 or walked.distance else "moved for"
+    words = f"It {went} {walked.seconds:.1f} s in MuJoCo"
     checks = []
     if walked.broke:
         checks.append(Check("walk", PHYSICS, FAIL, f"The simulation broke: {walked.broke}.", walked.seconds, unit="s"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.policy import Contract, Network, Runtime
+from gapless.policy import Contract, Estimator, Network, Runtime
 from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
 from gapless.worlds import quiet
@@ -175,6 +175,7 @@ class Scene:
         if self.base is not None:
             self._stand(int(model.jnt_bodyid[base]))
         self._frame = _frame_of(contract, model)
+        self._estimate = Estimator(robot, contract) if any(t.kind == "tip" for t in contract.observation.terms) else None
         self._start = data.qpos.copy()
         mujoco.mj_forward(model, data)
 
@@ -238,6 +239,9 @@ class Scene:
         """Readings as sensors would give them, in the contract's order. Shape of each: (1, columns)."""
         data = self.data
         readings = {"q": data.qpos[self._qpos][None], "dq": data.qvel[self._dof][None]}
+        if self._estimate is not None:
+            whole = {"q": data.qpos[[d.qpos for d in self._drives]], "dq": data.qvel[[d.dof for d in self._drives]]}
+            readings["tip"] = self._estimate({name: value[None] for name, value in whole.items()})["tip"]
         if self.base is None:
             return readings | {"quat": np.array([[1.0, 0, 0, 0]]), "gyro": np.zeros((1, 3))}
         if self._frame is None:
