@@ -126,6 +126,31 @@ def test_mjlabs_lists_and_a_history_that_only_the_width_tells(tmp_path):
         read_policy(path)
 
 
+def test_scales_clips_and_history_that_mjlab_states_are_read(tmp_path):
+    """The texts are those that mjlab 1.6.0's own attach_metadata_to_onnx wrote."""
+    data = {
+        "joint_names": ",".join(made.JOINTS),
+        "joint_stiffness": ",".join(["20.000"] * 12),
+        "joint_damping": ",".join(["0.500"] * 12),
+        "default_joint_pos": ",".join(map(str, made.DEFAULT)),
+        "action_scale": "0.25",
+        "command_names": "twist",
+        "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
+        "observation_terms_scale": f"0.250,1.000,1.000,{';'.join(['0.050'] * 12)},1.000,2.000;2.000;0.250",
+        "observation_terms_flatten_history_dim": "1.000,1.000,1.000,1.000,1.000,1.000",
+        "observation_terms_history_length": "2.000,2.000,2.000,2.000,0.000,0.000",
+        "observation_terms_clip": "-10.000;10.000,-inf;inf,-inf;inf,-inf;inf,-inf;inf,-inf;inf",
+    }
+    path = tmp_path / "walk.onnx"
+    path.write_bytes(linear(75, 12, data))
+    gyro, _, _, dq, last, command = read_policy(path).contract.observation.terms
+    assert (gyro.scale, gyro.clip, gyro.history) == (0.25, (-10.0, 10.0), 2)
+    assert dq.scale == (0.05,) * 12 and last.history == 1 and command.scale == (2.0, 2.0, 0.25)
+    path.write_bytes(linear(75, 12, data | {"observation_terms_scale": "1.000,2.000"}))
+    with pytest.raises(BadInput, match="2 entries for 6 terms"):
+        read_policy(path)
+
+
 LEAPP = Path(__file__).parent / "leapp"
 
 
