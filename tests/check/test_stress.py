@@ -37,6 +37,8 @@ def test_margin_is_room_over_what_was_identified():
     curve = _curve(delay, levels, share, [(0, 1)] * 3, 1 - share, (0.015, 0.002))
     assert curve.fails_from == pytest.approx(0.025) and curve.margin == pytest.approx(0.025 / 0.015)
     assert curve.sentence() == "fails from 25 ms; measured 15 ms ± 2 ms: margin 1.7"
+    field = _curve(delay, levels, share, [(0, 1)] * 3, 1 - share, None, 0.02)
+    assert field.sentence() == "fails from 25 ms; not measured, robots have up to 20 ms: margin 1.2"
     holds = _curve(delay, levels, np.ones(3), [(0, 1)] * 3, np.zeros(3), None)
     assert math.isnan(holds.fails_from) and holds.sentence() == "holds up to 40 ms, the worst tried"
 

@@ -65,14 +65,15 @@ def stress(
     trials = trials_of(policy, twin, task, seed=seed, threads=threads, seconds=seconds)
     axes = axes_of(twin)
     tick("making one thing worse at a time")
-    base, curves = _curves(trials, axes, each, belief)
-    tick("drawing robots")
     wide = draw_from("wide", twin)
     assert wide is not None
+    edges = _edges(twin, axes, belief, wide)
+    base, curves = _curves(trials, axes, each, belief, edges)
+    tick("drawing robots")
     met = drawn(trials, belief, runs)
     tick("searching the worst corner")
     start = twin.space.nominal if belief is None else twin.expand(belief.mean(), belief.space)[0]
-    corner = _corner(trials, start, _edges(twin, axes, belief, wide), max(each // 4, 1))
+    corner = _corner(trials, start, edges, max(each // 4, 1))
     tick("asking what each cause costs")
     costs = () if belief is None else _costs(trials, belief, PAIRED * each)
     tick("mapping commands to responses")
@@ -97,7 +98,9 @@ def stress(
     )
 
 
-def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None) -> tuple[CourseResult, tuple[Curve, ...]]:
+def _curves(
+    trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None, edges: dict[Axis, float]
+) -> tuple[CourseResult, tuple[Curve, ...]]:
     """All levels of all axes in one batch; the first robots are as modelled."""
     twin, nominal = trials.twin, trials.twin.space.nominal
     levels = [(axis, level) for axis in axes for level in axis.levels(LEVELS)]
@@ -119,7 +122,8 @@ def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | No
         share = np.array([success[0].mean(), *success[mine].mean(axis=1)])
         ends = [interval(int(row.sum()), each) for row in (success[0], *success[mine])]
         lost = [loss[0].mean(), *loss[mine].mean(axis=1)]
-        curves.append(_curve(axis, shown, share, ends, np.array(lost), None if known is None else _level(twin, axis, known)))
+        identified = None if known is None else _level(twin, axis, known)
+        curves.append(_curve(axis, shown, share, ends, np.array(lost), identified, edges.get(axis, math.nan)))
     kept = {f.name: getattr(result, f.name)[:each] for f in fields(result) if isinstance(getattr(result, f.name), np.ndarray)}
     return replace(result, **kept), tuple(curves)
 
@@ -131,8 +135,9 @@ def _curve(
     ends: Sequence[tuple[float, float]],
     loss: Array,
     identified: tuple[float, float] | None,
+    plausible: float = math.nan,
 ) -> Curve:
-    """A curve with where it fails, and how far that is from what was identified."""
+    """A curve with where it fails, and how far that is from what was identified, or else from what robots may have."""
     fails = math.nan
     limit = SURVIVES * share[0]  # what falls without any stress is no matter of this axis
     below = np.flatnonzero(share < limit)
@@ -144,10 +149,13 @@ def _curve(
     away = (mean - axis.start) * np.sign(axis.end - axis.start)  # how far the robot is in the bad direction
     room = abs((fails if math.isfinite(fails) else axis.end) - axis.start)
     margin = room / away if away > 1e-9 * abs(axis.end - axis.start) else math.inf if identified else math.nan
+    if identified is None:
+        margin = room / abs(plausible - axis.start)
+    plausible = plausible if identified is None else math.nan
     low, high = np.array(ends).T
     return Curve(
         axis.name, axis.unit, tuple(levels.tolist()), tuple(share.tolist()), tuple(low.tolist()), tuple(high.tolist()),
-        tuple(loss.tolist()), fails, mean, deviation, float(margin),
+        tuple(loss.tolist()), fails, mean, deviation, float(margin), plausible,
     )  # fmt: skip
 
 

@@ -37,7 +37,10 @@ class Curve:
     """Level of the robot as identified, and its standard deviation; NaN where nothing is known."""
     deviation: float
     margin: float
-    """Room until it fails over what was identified, both from as modelled; infinite where the robot is no worse."""
+    """Room until it fails over what was identified (else over `plausible`), both from as modelled; infinite where the robot
+    is no worse."""
+    plausible: float = math.nan
+    """The worst that the preset `wide` holds possible, where nothing was identified; NaN where it says nothing."""
 
     def sentence(self) -> str:
         """For example: falls from 31 ms; measured 18 +- 2 ms: margin 1.7."""
@@ -51,6 +54,9 @@ class Curve:
             least = "" if math.isfinite(self.fails_from) else "at least "
             margin = f"{least}{self.margin:.1f}" if math.isfinite(self.margin) else "no worse than modelled"
             text += f"; measured {_amount(self.identified, self.unit)} ± {_amount(self.deviation, self.unit)}: margin {margin}"
+        elif math.isfinite(self.plausible):
+            least = "" if math.isfinite(self.fails_from) else "at least "
+            text += f"; not measured, robots have up to {_amount(self.plausible, self.unit)}: margin {least}{self.margin:.1f}"
         return text
 
 
