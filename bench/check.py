@@ -157,7 +157,10 @@ def replace_golden(copy: Copy, golden: tuple[np.ndarray, np.ndarray]) -> Copy:
     """Golden frames of a runtime that was wrong; its network answers them."""
     policy = copy.candidate.policy
     assert policy is not None
-    return Copy(copy.names, replace(copy.candidate, golden=(golden[0], np.asarray(policy(golden[0])))))
+    policy.reset()  # frames in a row, which a memory remembers
+    answered = np.concatenate([np.asarray(policy(row[None])) for row in golden[0]])
+    policy.reset()
+    return Copy(copy.names, replace(copy.candidate, golden=(golden[0], answered)))
 
 
 def frames(good: Candidate, robot: RobotModel, command: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:

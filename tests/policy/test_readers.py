@@ -103,39 +103,35 @@ def test_rl_sar_merges_robot_and_policy_and_keeps_the_policys_joint_order():
     assert str(candidate.origins["joints.names"]) == "base.yaml:25"
 
 
+MJLAB = {
+    "joint_names": ",".join(made.JOINTS),
+    "joint_stiffness": ",".join(["20.000"] * 12),
+    "joint_damping": ",".join(["0.500"] * 12),
+    "default_joint_pos": ",".join(map(str, made.DEFAULT)),
+    "action_scale": ",".join(["0.250"] * 12),
+    "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
+    "command_names": "twist",
+}
+
+
 def test_mjlabs_lists_and_a_history_that_only_the_width_tells(tmp_path):
-    data = {
-        "joint_names": ",".join(made.JOINTS),
-        "joint_stiffness": ",".join(["20.000"] * 12),
-        "joint_damping": ",".join(["0.500"] * 12),
-        "default_joint_pos": ",".join(map(str, made.DEFAULT)),
-        "action_scale": ",".join(["0.250"] * 12),
-        "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
-        "command_names": "twist",
-    }
     path = tmp_path / "walk.onnx"
-    path.write_bytes(linear(90, 12, data))
+    path.write_bytes(linear(90, 12, MJLAB))
     candidate = read_policy(path)
     assert [t.history for t in candidate.contract.observation.terms] == [2] * 6
     assert candidate.contract.action.offset == made.DEFAULT
-    path.write_bytes(linear(46, 12, data))
+    path.write_bytes(linear(46, 12, MJLAB))
     with pytest.raises(BadInput, match="45 numbers .* takes 46"):
         read_policy(path)
-    path.write_bytes(linear(45, 12, data | {"joint_damping": "0.5,x"}))
+    path.write_bytes(linear(45, 12, MJLAB | {"joint_damping": "0.5,x"}))
     with pytest.raises(BadInput, match="joint_damping"):
         read_policy(path)
 
 
 def test_scales_clips_and_history_that_mjlab_states_are_read(tmp_path):
     """The texts are those that mjlab 1.6.0's own attach_metadata_to_onnx wrote."""
-    data = {
-        "joint_names": ",".join(made.JOINTS),
-        "joint_stiffness": ",".join(["20.000"] * 12),
-        "joint_damping": ",".join(["0.500"] * 12),
-        "default_joint_pos": ",".join(map(str, made.DEFAULT)),
+    data = MJLAB | {
         "action_scale": "0.25",
-        "command_names": "twist",
-        "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
         "observation_terms_scale": f"0.250,1.000,1.000,{';'.join(['0.050'] * 12)},1.000,2.000;2.000;0.250",
         "observation_terms_flatten_history_dim": "1.000,1.000,1.000,1.000,1.000,1.000",
         "observation_terms_history_length": "2.000,2.000,2.000,2.000,0.000,0.000",
