@@ -1,9 +1,10 @@
 """Trials: a policy on robots of given parameters, many at once, and what a run costs the task."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,7 +12,7 @@ from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, draw_from, play_course, task_of, with_commands
 from gapless.policy import Policy
-from gapless.robots import find_legs, load_robot
+from gapless.robots import RobotModel, base_joint, find_legs, geom_bottoms, home_data
 from gapless.twin import Belief, Stated, Twin
 
 SECONDS = 6.0
@@ -135,19 +136,41 @@ def spread(rows: Sequence[Array], each: int) -> Array:
 
 
 def twin_for(policy: Policy, robot: str, belief: str | os.PathLike[str] | None = None) -> Twin:
-    """A robot driven as a policy's contract says: its gains and period, in place of the model's own.
+    """A robot driven as a policy's contract says: its gains, period and default pose, in place of the model's own.
 
     Args:
         policy: with its contract; gains that it does not know stay the model's.
         robot: a built-in robot, an MJCF or URDF file, or menagerie:NAME.
         belief: a file of what is known about the robot, whose mechanisms the twin then has.
     """
-    contract, model = policy.contract, load_robot(robot)
-    joints = contract.joints
+    contract = policy.contract
+    joints, model = contract.joints, Stated(control_dt=contract.timing.control_dt).robot(robot)
     own = {j.name: (j.kp, j.kd) for j in model.joint_table}
     known = joints.kp is not None and joints.kd is not None and contract.action.kind == "position"
     stated = dict(zip(joints.names, zip(joints.kp or (), joints.kd or (), strict=True), strict=False)) if known else {}
     if all(np.allclose(own.get(name, (0.0, 0.0)), gains) for name, gains in stated.items()):
         stated = {}
     kp, kd = ({name: gains[k] for name, gains in stated.items()} for k in (0, 1))
-    return Stated(kp, kd, control_dt=contract.timing.control_dt).twin(robot, belief=belief)
+    pose = dict(zip(joints.names, joints.default_pos or (), strict=False))
+    return Stated(kp, kd).twin(_standing(model, pose), belief=belief)
+
+
+def _standing(robot: RobotModel, pose: Mapping[str, float]) -> RobotModel:
+    """The robot with some joints elsewhere at home, its lowest point as high above the ground as it was."""
+    home, command = robot.home.copy(), robot.home_command.copy()
+    for d in robot.drives:
+        home[d.qpos] = pose.get(d.name, home[d.qpos])
+        if d.signal == "q" and d.name in pose:
+            command[d.control] = pose[d.name] * robot.model.actuator_gear[d.actuator, 0]
+    if np.allclose(home, robot.home, atol=1e-3):
+        return robot
+    if (base := base_joint(robot.model)) is not None:
+        data, own = home_data(robot.model), robot.model.geom_bodyid > 0
+        before = geom_bottoms(robot.model, data)[own].min()
+        data.qpos[:] = home
+        mujoco.mj_kinematics(robot.model, data)
+        home[int(robot.model.jnt_qposadr[base]) + 2] += before - geom_bottoms(robot.model, data)[own].min()
+    spec = robot.spec.copy()
+    key = next((k for k in spec.keys if k.name == "home"), None) or spec.add_key(name="home")
+    key.qpos, key.ctrl = home, command
+    return replace(robot, spec=spec, model=spec.compile())

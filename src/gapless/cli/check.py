@@ -117,15 +117,17 @@ def _gate(
     from gapless.check import check_engines, judge, thresholds as limits, trials_of, twin_for
     from gapless.errors import BadInput
     from gapless.policy import Policy, read_policy
+    from gapless.robots import load_robot
     from gapless.twin import load_belief
 
     if robot is None:
         raise BadInput("the gate runs the policy on a robot: name it with --robot")
     engines = tuple(name.strip() for name in on.split(",")) if on else ()
     check_engines(engines)
+    model = load_robot(robot)
 
     def opened(path: Path) -> Policy:
-        read = read_policy(path, None, override, settings)
+        read = read_policy(path, model, override, settings)
         if read.policy is None:
             raise BadInput(f"{path}: its files do not say {', '.join(read.missing)}, without which it cannot run")
         return read.policy
