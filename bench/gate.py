@@ -6,7 +6,7 @@ Twelve policies (four trainings of the quadruped, each stopped after 40, 120 and
 there) run on stand-ins as `gapless standin --random hard` draws them, by seed. Spearman's rank correlation with the mean
 performance there: of the gate's score, of the mean over drawn robots, axes and the worst corner, of the reward on the nominal
 robot, and of the reward in the preset `wide`; each with its 90 % interval, and that of the difference from the gate's, over
-policies drawn again from the twelve. How many of those that pass survive there. Then
+policies drawn again from the twelve. How many of those that pass survive there, and on `normal` stand-ins. Then
 `certify`: how often the 90 % interval from 5 trials on a stand-in holds, and how wide it is against that of the trials alone.
 """
 
@@ -80,9 +80,9 @@ def reward(policy: Policy, preset: str) -> float:
     return total / RETURN_SECONDS
 
 
-def on_standin(policy: Policy, seed: int, commands: Array | None = None, **more: Any) -> Any:
+def on_standin(policy: Policy, seed: int, commands: Array | None = None, difficulty: str = DIFFICULTY, **more: Any) -> Any:
     """Runs of a policy on a stand-in, one for each command."""
-    spec = draw_standin(ROBOT, DIFFICULTY, seed)
+    spec = draw_standin(ROBOT, difficulty, seed)
     twin, secrets = build_standin(spec), StandIn(spec).reveal()
     trials = trials_of(policy, twin, "velocity", seed=seed, **more)
     asked = trials.commands(COMMANDS) if commands is None else commands
@@ -111,6 +111,9 @@ def rank(every: dict[str, Policy], robots: int) -> dict[str, Any]:
             "survival": float(np.mean([1 - r.fell.mean() for r in met])),
             "gate_seconds": seconds,
         }
+        if verdict.answer == "pass":
+            usual = [on_standin(policy, FIRST + k, difficulty="normal", seconds=SECONDS) for k in range(robots)]
+            rows[name]["survival_normal"] = float(np.mean([1 - r.fell.mean() for r in usual]))
         console.print(name, {k: v if isinstance(v, str) else round(v, 3) for k, v in rows[name].items()})
     scores = {name: np.array([r[name] for r in rows.values()]) for name in (*SCORES, "performance")}
     correlations = {name: _rank(scores, name, np.arange(len(rows))) for name in SCORES}
