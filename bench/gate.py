@@ -2,9 +2,11 @@
 
     python -m bench.gate [--policies FOLDER] [--robots 20] [--part rank|certify] [--json]
 
-Twelve policies (four trainings of the quadruped, each stopped after 40, 80 and 120 iterations; made in FOLDER unless they are
+Twelve policies (four trainings of the quadruped, each stopped after 40, 120 and 300 iterations; made in FOLDER unless they are
 there) run on stand-ins as `gapless standin --random hard` draws them, by seed. Spearman's rank correlation with the mean
-performance there: of the gate's score, of the reward on the nominal robot, and of the reward in the preset `wide`. Then
+performance there: of the gate's score, of the mean over drawn robots, axes and the worst corner, of the reward on the nominal
+robot, and of the reward in the preset `wide`; each with its 90 % interval, and that of the difference from the gate's, over
+policies drawn again from the twelve. How many of those that pass survive there, and on `normal` stand-ins. Then
 `certify`: how often the 90 % interval from 5 trials on a stand-in holds, and how wide it is against that of the trials alone.
 """
 
@@ -30,7 +32,7 @@ from gapless.twin import Twin
 from gapless.worlds import StandIn, build_standin, draw_standin
 
 TRAININGS = (("none", 1), ("models30", 2), ("wide", 3), ("none", 4))
-STOPS = (40, 80, 120)
+STOPS = (40, 120, 300)
 ROBOT, DIFFICULTY, FIRST = "quadruped", "hard", 700
 COMMANDS, SECONDS = 12, 4.0
 EACH, RUNS = 8, 96
@@ -40,6 +42,8 @@ TRIALS, REPETITIONS, TRUTH = 5, 100, 400
 CERTIFIED = 5
 """Stand-ins on which `certify` is repeated."""
 FIGURE = "velocity_error"
+SCORES = ("gate", "with_axes", "nominal_return", "wide_return")
+RESAMPLED = 2000
 
 console = Console(stderr=True)
 
@@ -76,9 +80,9 @@ def reward(policy: Policy, preset: str) -> float:
     return total / RETURN_SECONDS
 
 
-def on_standin(policy: Policy, seed: int, commands: Array | None = None, **more: Any) -> Any:
+def on_standin(policy: Policy, seed: int, commands: Array | None = None, difficulty: str = DIFFICULTY, **more: Any) -> Any:
     """Runs of a policy on a stand-in, one for each command."""
-    spec = draw_standin(ROBOT, DIFFICULTY, seed)
+    spec = draw_standin(ROBOT, difficulty, seed)
     twin, secrets = build_standin(spec), StandIn(spec).reveal()
     trials = trials_of(policy, twin, "velocity", seed=seed, **more)
     asked = trials.commands(COMMANDS) if commands is None else commands
@@ -91,34 +95,52 @@ def rank(every: dict[str, Policy], robots: int) -> dict[str, Any]:
     twin, rows = Twin.load(ROBOT), {}
     for name, policy in every.items():
         started = time.perf_counter()
-        stressed = stress(policy, twin, task="velocity", each=EACH, seconds=SECONDS)
-        verdict = gate(policy, twin, task="velocity", stressed=stressed, runs=RUNS)
+        stressed = stress(policy, twin, task="velocity", each=EACH, seconds=SECONDS, runs=RUNS)
+        verdict = gate(policy, twin, task="velocity", stressed=stressed)
+        axes = [float(np.mean(c.loss)) for c in stressed.curves]
         seconds = time.perf_counter() - started
         met = [on_standin(policy, FIRST + k, seconds=SECONDS) for k in range(robots)]
         rows[name] = {
             "gate": verdict.score,
+            "with_axes": 1 - float(np.mean([stressed.together.loss, np.mean(axes), stressed.corner.loss])),
             "answer": verdict.answer,
+            "why": verdict.verdict().text,
             "nominal_return": reward(policy, "none"),
             "wide_return": reward(policy, "wide"),
             "performance": 1 - float(np.mean([losses(r).mean() for r in met])),
             "survival": float(np.mean([1 - r.fell.mean() for r in met])),
             "gate_seconds": seconds,
         }
+        if verdict.answer == "pass":
+            usual = [on_standin(policy, FIRST + k, difficulty="normal", seconds=SECONDS) for k in range(robots)]
+            rows[name]["survival_normal"] = float(np.mean([1 - r.fell.mean() for r in usual]))
         console.print(name, {k: v if isinstance(v, str) else round(v, 3) for k, v in rows[name].items()})
-    truth = [r["performance"] for r in rows.values()]
-    correlations = {
-        score: float(stats.spearmanr([r[score] for r in rows.values()], truth).statistic)
-        for score in ("gate", "nominal_return", "wide_return")
-    }
+    scores = {name: np.array([r[name] for r in rows.values()]) for name in (*SCORES, "performance")}
+    correlations = {name: _rank(scores, name, np.arange(len(rows))) for name in SCORES}
+    rng = np.random.default_rng(0)
+    again = [rng.integers(len(rows), size=len(rows)) for _ in range(RESAMPLED)]
+    spread_of = {name: np.array([_rank(scores, name, which) for which in again]) for name in SCORES}
     passed = [r["survival"] for r in rows.values() if r["answer"] == "pass"]
     share = float(np.mean(passed)) if passed else None
     return {
         "policies": rows,
         "correlations": correlations,
+        "intervals": {name: _interval(values) for name, values in spread_of.items()},
+        "gate_minus": {name: _interval(spread_of["gate"] - spread_of[name]) for name in SCORES[1:]},
         "passed": len(passed),
         "survival_of_passed": share,
         "robots": robots,
     }
+
+
+def _rank(scores: dict[str, Array], name: str, which: Any) -> float:
+    """Rank correlation of a score with performance, over some of the policies."""
+    return float(stats.spearmanr(scores[name][which], scores["performance"][which]).statistic)
+
+
+def _interval(values: Array) -> list[float]:
+    """The middle 90 %; policies drawn again may all be one, which has no rank."""
+    return [float(q) for q in np.nanquantile(values, (0.05, 0.95))]
 
 
 def certified(policy: Policy) -> dict[str, Any]:
@@ -166,7 +188,12 @@ def main() -> None:
         console.print(result["certify"])
     if options.part != "certify":
         result |= rank(every, options.robots)
-        console.print(result["correlations"], f"survival of those that pass: {result['survival_of_passed']}")
+        console.print(
+            result["correlations"],
+            result["intervals"],
+            result["gate_minus"],
+            f"survival of those that pass: {result['survival_of_passed']}",
+        )
         result["spearman"] = result["correlations"]["gate"]
     if options.json:
         print(json.dumps(result))

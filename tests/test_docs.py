@@ -61,6 +61,11 @@ def test_a_command_that_does_not_exist_would_be_noticed():
         parsed(["gap", "arm", "log.npz", "--no-such-option"])
 
 
+def test_a_callable_is_checked_as_the_docs_say():
+    (block,) = [block for where, block in PYTHON if where == "check.md" and "lambda" in block]
+    exec(compile(block, "check.md", "exec"), {})
+
+
 @pytest.mark.parametrize(("where", "block"), PYTHON)
 def test_python_in_the_docs_parses_and_imports_what_exists(where, block):
     tree = ast.parse(block)

@@ -9,15 +9,18 @@ import pytest
 
 import gapless
 from bench.check import copies, frames
-from gapless.check import check, walk
+from gapless.check import audit, check, walk
 from gapless.check.frames import frame_columns, predict
 from gapless.check.network import asymmetry
 from gapless.cli import main
 from gapless.errors import BadInput
-from gapless.logs import Log
+from gapless.logs import Log, read, write
 from gapless.policy import Observer, read_policy
 from gapless.robots import load_robot
+from gapless.twin import Twin
+from tests.check.made import still
 from tests.data import DATA, needs_data
+from tests.logs import bags
 from tests.policy import made
 
 POLICIES = DATA / "policies"
@@ -71,6 +74,18 @@ def test_broken_copies_are_named_without_golden_frames(g1, case):
     robot, good = g1
     copy = dict(copies(good, robot, None))[case]
     assert check(copy.candidate, robot).finding in copy.names
+
+
+def test_a_joint_order_is_named_where_the_gains_are_kept_by_motor(g1):
+    robot, good = g1
+    contract = good.contract
+    names = tuple(sorted(contract.joints.names, key=robot.joints.index))
+    by_name = [dict(zip(contract.joints.names, g, strict=True)) for g in (contract.joints.kp, contract.joints.kd)]
+    kp, kd = (tuple(g[n] for n in names) for g in by_name)
+    wrong = replace(
+        contract, joints=replace(contract.joints, names=names, kp=kp, kd=kd), action=replace(contract.action, joints=names)
+    )
+    assert check(replace(good, contract=wrong), robot, command=(0.5, 0, 0), seconds=4).finding == "joint order"
 
 
 def test_a_network_that_is_not_the_one_of_its_golden_frames_fails_at_the_first_boundary(go2):
@@ -129,14 +144,38 @@ def log_of(good, robot, change=lambda name, values: values) -> Log:
     return replace(made_log, signals={**made_log.signals, **base.signals})
 
 
-def test_a_log_of_a_right_runtime_passes_and_of_a_wrong_one_is_named(go2):
+@pytest.mark.parametrize("ros", [False, True])
+def test_files_of_our_recorder_and_of_ros_are_audited_alike(go2, tmp_path, ros):
+    """MCAP of this project, and one of JointState, Imu and JointTrajectory by the libraries of others."""
     robot, good = go2
-    right = check(good, robot, command=(0.5, 0, 0), seconds=2, log=log_of(good, robot))
-    assert right.outcome == "pass", right.verdict().text
-    assert right.evidence.endswith("a real log")
-    gyro = log_of(good, robot, lambda name, values: -values if name == "ang_vel" else values)
-    wrong = check(good, robot, command=(0.5, 0, 0), seconds=2, log=gyro)
-    assert wrong.finding == "sign", wrong.verdict().text
+    for name, turned, finding in (("right", 1.0, ""), ("wrong", -1.0, "sign")):
+        log = log_of(good, robot, lambda term, values, by=turned: by * values if term == "ang_vel" else values)
+        path = tmp_path / f"{name}.mcap"
+        if ros:
+            pytest.importorskip("rosbags")
+            writer = bags.Writer(tmp_path / name, mcap=True)
+            for part in (bags.states, bags.imu, bags.trajectories):
+                part(writer, log)
+            writer.close()
+            path = next((tmp_path / name).glob("*.mcap"))
+        else:
+            write(log, path)
+        result = check(good, robot, command=(0.5, 0, 0), seconds=1, log=read(path))
+        assert result.finding == finding, result.verdict().text
+        assert result.evidence.endswith("a real log")
+
+
+def test_a_log_of_a_policy_that_estimates_its_velocity_is_audited_with_its_robot():
+    twin = Twin.load("quadruped")
+    policy, time = still(twin), 0.02 * np.arange(50)
+    q = np.tile(policy.contract.joints.default_pos, (50, 1))
+    log = Log.from_arrays(twin.joints, time, {"q": q, "dq": 0 * q, "q_cmd": q})
+    base = Log.from_arrays((), time, {"quat": np.tile([1.0, 0, 0, 0], (50, 1)), "gyro": np.zeros((50, 3))})
+    log = replace(log, signals={**log.signals, **base.signals})
+    assert "velocity" in {t.kind for t in policy.contract.observation.terms}
+    assert not [c for c in audit(policy, policy.contract, log, twin, (0, 0, 0)) if c.status == "fail"]
+    (*_, told) = audit(policy, policy.contract, log, None, (0, 0, 0))
+    assert told.status == "skip" and "Nothing in the log tells velocity" in told.sentence
 
 
 def test_any_callable_with_a_contract_is_checked_in_a_line(go2):

@@ -8,9 +8,11 @@ import pytest
 
 from gapless.check import GateVerdict, gate, thresholds
 from gapless.check.gate import Item
+from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.twin import Twin
 from tests.check.made import still
+from tests.data import DATA, needs_data
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,9 @@ def judged() -> GateVerdict:
 def test_a_policy_that_stands_still_does_not_follow(judged):
     by_name = {i.name: i for i in judged.items}
     assert judged.answer == "fail" and judged.exit_code == 1 and judged.evidence == "simulation only"
-    assert by_name["velocity error"].answer == "fail" and "0.3 m/s is asked for" in by_name["velocity error"].sentence
+    assert (
+        by_name["velocity error"].answer == "fail" and "at most 0.5 of that is asked for" in by_name["velocity error"].sentence
+    )
     assert by_name["survival"].answer == "inconclusive" and by_name["survival"].more
     assert (
         by_name["against the accepted one"].answer == "pass"
@@ -62,3 +66,25 @@ def test_thresholds_of_a_file_replace_the_defaults(tmp_path):
         path.write_text(wrong)
         with pytest.raises(BadInput):
             thresholds("velocity", path)
+
+
+@needs_data
+@pytest.mark.parametrize(("answer", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 3)])
+def test_the_command_ends_as_the_gate_answers_and_writes_what_it_found(judged, tmp_path, monkeypatch, capsys, answer, code):
+    asked = {}
+
+    def stub(policy, twin, belief, engines, with_stress, limits, accepted, task, tick):
+        asked.update(gains=twin.joint_table[0].kp, engines=engines, stress=with_stress, limits=limits, accepted=accepted)
+        return replace(judged, items=(Item("x", answer, 1, 1, 1, 1, "", None, ""),))
+
+    monkeypatch.setattr("gapless.check.judge", stub)
+    own, policies = tmp_path / "own.toml", DATA / "policies"
+    own.write_text("[velocity]\nsurvival = 0.8\n")
+    words = ["check", str(policies / "unitree_rl_lab_g1"), "--robot", str(policies / "models" / "g1.xml"), "--seconds", "1"]
+    words += ["--stress", "--on", "mujoco", "--accepted", words[1], "--thresholds", str(own), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as exit_:
+        main([*words, "--json"])
+    assert exit_.value.code == code
+    assert json.loads(capsys.readouterr().out)["gate"]["answer"] == answer
+    assert asked["gains"] == 100.0 and asked["engines"] == ("mujoco",) and asked["stress"] and asked["accepted"]
+    assert asked["limits"]["survival"] == 0.8 and (tmp_path / "out" / "gate" / "gate.xml").is_file()

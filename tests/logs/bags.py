@@ -96,6 +96,15 @@ def states(writer: Writer, log: Log) -> None:
         )
 
 
+def imu(writer: Writer, log: Log) -> None:
+    """Orientation, x first as ROS has it, and turn rate."""
+    for i, t in enumerate(log["quat"].time.tolist()):
+        w, *xyz = log["quat"].values[i].tolist()
+        turn = dict(zip("xyz", log["gyro"].values[i].tolist(), strict=True))
+        message = {"header": stamp(t), "orientation": dict(zip("xyzw", [*xyz, w], strict=True)), "angular_velocity": turn}
+        writer.write("/imu/data", "sensor_msgs/msg/Imu", t, message)
+
+
 def trajectories(writer: Writer, log: Log) -> None:
     """One point a message, as policies send them; header stamp 0 means now."""
     for i, t in enumerate(log["q_cmd"].time.tolist()):

@@ -3,6 +3,7 @@
 import json
 import shutil
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -102,27 +103,94 @@ def test_rl_sar_merges_robot_and_policy_and_keeps_the_policys_joint_order():
     assert str(candidate.origins["joints.names"]) == "base.yaml:25"
 
 
+MJLAB = {
+    "joint_names": ",".join(made.JOINTS),
+    "joint_stiffness": ",".join(["20.000"] * 12),
+    "joint_damping": ",".join(["0.500"] * 12),
+    "default_joint_pos": ",".join(map(str, made.DEFAULT)),
+    "action_scale": ",".join(["0.250"] * 12),
+    "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
+    "command_names": "twist",
+}
+
+
 def test_mjlabs_lists_and_a_history_that_only_the_width_tells(tmp_path):
-    data = {
-        "joint_names": ",".join(made.JOINTS),
-        "joint_stiffness": ",".join(["20.000"] * 12),
-        "joint_damping": ",".join(["0.500"] * 12),
-        "default_joint_pos": ",".join(map(str, made.DEFAULT)),
-        "action_scale": ",".join(["0.250"] * 12),
-        "observation_names": "base_ang_vel,projected_gravity,joint_pos,joint_vel,actions,command",
-        "command_names": "twist",
-    }
     path = tmp_path / "walk.onnx"
-    path.write_bytes(linear(90, 12, data))
+    path.write_bytes(linear(90, 12, MJLAB))
     candidate = read_policy(path)
     assert [t.history for t in candidate.contract.observation.terms] == [2] * 6
     assert candidate.contract.action.offset == made.DEFAULT
-    path.write_bytes(linear(46, 12, data))
+    path.write_bytes(linear(46, 12, MJLAB))
     with pytest.raises(BadInput, match="45 numbers .* takes 46"):
         read_policy(path)
-    path.write_bytes(linear(45, 12, data | {"joint_damping": "0.5,x"}))
+    path.write_bytes(linear(45, 12, MJLAB | {"joint_damping": "0.5,x"}))
     with pytest.raises(BadInput, match="joint_damping"):
         read_policy(path)
+
+
+def test_scales_clips_and_history_that_mjlab_states_are_read(tmp_path):
+    """The texts are those that mjlab 1.6.0's own attach_metadata_to_onnx wrote."""
+    data = MJLAB | {
+        "action_scale": "0.25",
+        "observation_terms_scale": f"0.250,1.000,1.000,{';'.join(['0.050'] * 12)},1.000,2.000;2.000;0.250",
+        "observation_terms_flatten_history_dim": "1.000,1.000,1.000,1.000,1.000,1.000",
+        "observation_terms_history_length": "2.000,2.000,2.000,2.000,0.000,0.000",
+        "observation_terms_clip": "-10.000;10.000,-inf;inf,-inf;inf,-inf;inf,-inf;inf,-inf;inf",
+    }
+    path = tmp_path / "walk.onnx"
+    path.write_bytes(linear(75, 12, data))
+    gyro, _, _, dq, last, command = read_policy(path).contract.observation.terms
+    assert (gyro.scale, gyro.clip, gyro.history) == (0.25, (-10.0, 10.0), 2)
+    assert dq.scale == (0.05,) * 12 and last.history == 1 and command.scale == (2.0, 2.0, 0.25)
+    path.write_bytes(linear(75, 12, data | {"observation_terms_scale": "1.000,2.000"}))
+    with pytest.raises(BadInput, match="2 entries for 6 terms"):
+        read_policy(path)
+
+
+LEAPP = Path(__file__).parent / "leapp"
+
+
+def test_a_file_of_leapp_itself_acts_as_its_own_runtime_does():
+    """Made by leapp 0.7.2 as Isaac Lab 3 calls it; expected.npz is what its InferenceManager gave, period after period."""
+    candidate = read_policy(LEAPP)
+    contract, expected = candidate.contract, np.load(LEAPP / "expected.npz")
+    assert contract.joints.kp == (20.0,) * 12 and contract.joints.kd == (0.5,) * 12 and contract.timing.control_dt == 0.02
+    assert contract.conventions.quaternion == "xyzw" and contract.joints.default_pos is None
+    for _ in range(2):  # the last action, which starts at 0.1, is forgotten with the rest
+        candidate.policy.reset()
+        for observation, action in zip(expected["observation"], expected["action"], strict=True):
+            assert np.allclose(candidate.policy(observation[None])[0], action, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda t: t["models"].update(encoder=t["models"][next(iter(t["models"]))]), "2 networks"),
+        (lambda t: t["pipeline"].update(feedback_flow={}), "nothing says what the input 'last_action_in' is"),
+        (lambda t: t["pipeline"].update(initial_values="../secret"), "not in the folder"),
+        (lambda t: t["pipeline"].update(feedback_flow={"a/b": ["c/last_action_in"]}), "2 outputs are for the robot"),
+        (lambda t: next(iter(t["models"].values()))["outputs"][0].update(kind="kp"), "0 outputs are for the robot"),
+    ],
+)
+def test_a_pipeline_that_cannot_be_read_is_refused_with_the_reason(tmp_path, change, word):
+    for file in LEAPP.iterdir():
+        shutil.copy(file, tmp_path)
+    path = next(tmp_path.glob("*.yaml"))
+    table = yaml.safe_load(path.read_text())
+    change(table)
+    path.write_text(yaml.safe_dump(table))
+    with pytest.raises(BadInput, match=word):
+        read_policy(tmp_path)
+
+
+def test_initial_values_that_are_damaged_are_refused(tmp_path):
+    for file in LEAPP.iterdir():
+        shutil.copy(file, tmp_path)
+    path = next(tmp_path.glob("*.safetensors"))
+    for content in (b"", b"\xff" * 64, path.read_bytes()[:120], path.read_bytes().replace(b"F32", b"F16")):
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match="safetensors"):
+            read_policy(tmp_path)
 
 
 def test_leapp_joins_the_networks_inputs(tmp_path):

@@ -54,11 +54,12 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
 
 
 def _orders(contract: Contract, robot: RobotModel) -> Iterator[Change]:
-    """Names in another order over the same figures."""
+    """Names in another order over the same figures; also with gains that are right, as where a file keeps them by motor."""
     names = contract.joints.names
     for what, order in joint_orders(names, robot).items():
-        renamed = dict(zip(names, order, strict=True))
-        yield "joint order", f"the policy's joints are in {what}", lambda r=renamed: _renamed(contract, r)  # type: ignore[misc]
+        renamed, sentence = dict(zip(names, order, strict=True)), f"the policy's joints are in {what}"
+        yield "joint order", sentence, lambda r=renamed: _renamed(contract, r)  # type: ignore[misc]
+        yield "joint order", f"{sentence}, and the gains are not", lambda r=renamed: _own_gains(contract, r)  # type: ignore[misc]
 
 
 def joint_orders(names: tuple[str, ...], robot: RobotModel) -> dict[str, tuple[str, ...]]:
@@ -111,6 +112,16 @@ def _renamed(contract: Contract, names: dict[str, str]) -> Contract:
         action=replace(contract.action, joints=all_of(contract.action.joints)),
         observation=replace(contract.observation, terms=terms),
     )
+
+
+def _own_gains(contract: Contract, names: dict[str, str]) -> Contract:
+    """The same with the gain of each joint where it was."""
+    other, joints = _renamed(contract, names), contract.joints
+    if joints.kp is None or joints.kd is None:
+        return other
+    places = [joints.names.index(n) for n in other.joints.names]
+    kp, kd = (tuple(gain[i] for i in places) for gain in (joints.kp, joints.kd))
+    return replace(other, joints=replace(other.joints, kp=kp, kd=kd))
 
 
 def _layouts(contract: Contract) -> Iterator[Change]:

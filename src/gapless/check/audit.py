@@ -1,9 +1,8 @@
 """Audit of a deployment log: observations rebuilt from raw signals, and what the robot's runtime made of them instead."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from gapless.check.frames import frame_columns, signals_of
 from gapless.check.walk import walk
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.policy import Contract, Gait, Observer, targets
+from gapless.policy import CLOCKS, Contract, Estimator, Gait, Network, Observer, targets
 from gapless.robots import RobotModel
 
-Network = Callable[[Any], Any]
 AGREES = 0.15
 """Share of the commands' spread that may be left where a rebuilt policy gives what the log holds; clocks make a few percent."""
 EXPLAINS = 0.5
@@ -62,7 +60,7 @@ def audit(
         recorded: times and observations that the runtime logged, shapes (n,) and (n, width), where it did.
         trained: observations of training, shape (frames, width), for what left them first.
     """
-    run, checks = _run(contract, log)
+    run, checks = _run(contract, log, robot)
     if run is None:
         return checks
     asked = np.array(command, float) if command is not None else _command(network, contract, run)
@@ -85,7 +83,7 @@ def _with_source(checks: Iterator[Check], where: str) -> Iterator[Check]:
         yield replace(c, sentence=where + c.sentence[:1].lower() + c.sentence[1:])
 
 
-def _run(contract: Contract, log: Log) -> tuple[Run | None, list[Check]]:
+def _run(contract: Contract, log: Log, robot: RobotModel | None) -> tuple[Run | None, list[Check]]:
     needed = {"q", "dq", "q_cmd"} | (
         {"quat"} if any(t.kind in ("gravity", "quat") for t in contract.observation.terms) else set()
     )
@@ -126,10 +124,25 @@ def _run(contract: Contract, log: Log) -> tuple[Run | None, list[Check]]:
         readings[s] = log.at(s, ticks)[:, [log[s].columns.index(j) for j in names]]
     if "base_vel" in log:
         readings["velocity"] = log.at("base_vel", ticks)
+    readings = _estimated(contract, log, ticks, robot) | readings
+    known = (*readings, "command", "last_action", "gravity", *CLOCKS)
+    if hidden := [t.name for t in contract.observation.terms if t.kind not in known]:
+        sentence = f"Nothing in the log tells {', '.join(hidden)}, so observations cannot be rebuilt."
+        fix = "Name the robot with --robot, from whose legs the velocity is estimated, or record it."
+        return None, [*checks, Check("log", SIGNALS, SKIP, sentence, fix=fix)]
     sent = log.at("q_cmd", ticks)[:, [log["q_cmd"].columns.index(j) for j in names]]
     driven = [names.index(j) for j in contract.action.joints]
     action = (sent[:, driven] - contract.action.offset) / contract.action.scale
     return Run(ticks, readings, sent, action.astype(np.float32)), checks
+
+
+def _estimated(contract: Contract, log: Log, ticks: Array, robot: RobotModel | None) -> dict[str, Array]:
+    """What the runtime estimates from the same readings, in one place with training and robot; none without the whole robot."""
+    estimated = any(t.kind in ("velocity", "tip") for t in contract.observation.terms)
+    if not estimated or robot is None or not set(robot.joints) <= set(log["q"].columns):
+        return {}
+    whole = {s: log.at(s, ticks)[:, [log[s].columns.index(j) for j in robot.joints]] for s in ("q", "dq")}
+    return Estimator(robot, contract)(whole | {s: log.at(s, ticks) for s in ("quat", "gyro") if s in log})
 
 
 def rebuild(contract: Contract, run: Run, command: Array, readings: dict[str, Array] | None = None) -> Array:

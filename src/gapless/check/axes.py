@@ -51,11 +51,6 @@ class Axis:
         first = np.mean([values[:, i] for i, p in columns if fnmatchcase(p.name, self.patterns[0])], axis=0)
         return first / (self.weights[0] if self.weights else 1.0)
 
-    def change(self, level: float) -> dict[str, str]:
-        """The same as a stand-in's file states it: "x0.8" for a factor."""
-        weights = self.weights or (1.0,) * len(self.patterns)
-        return {p: f"x{level:.4g}" if self.factor else f"{level * w:.4g}" for p, w in zip(self.patterns, weights, strict=True)}
-
 
 def axes_of(twin: Twin) -> tuple[Axis, ...]:
     """The axes that a robot has."""

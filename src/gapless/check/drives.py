@@ -17,13 +17,16 @@ SLOWEST, FASTEST = 0.2, 100.0
 TILT = 15.0
 """Of an IMU against gravity on a robot in its default pose [degrees]."""
 NEEDED = ("timing.control_dt", "joints.default_pos", "action.scale", "action.offset")
-KNOWN = ("q", "dq", "gyro", "gravity", "quat", "command", "last_action", "velocity", "clock", "clock_sin", "clock_cos")
+KNOWN = ("q", "dq", "gyro", "gravity", "quat", "command", "last_action", "velocity", "tip", "clock", "clock_sin", "clock_cos")
 UNSENSED = ("velocity", "base_pos", "height_scan", "contacts")
 
 
 def unknown(contract: Contract) -> Iterator[Check]:
     """What the files do not say and a runtime needs."""
-    needed = (*NEEDED, "joints.kp", "joints.kd") if contract.action.kind == "position" else NEEDED
+    needed: tuple[str, ...] = (*NEEDED, "joints.kp", "joints.kd") if contract.action.kind == "position" else NEEDED
+    observed = [t for t in contract.observation.terms if t.kind == "q"]
+    if observed and all(t.absolute for t in observed) and set(contract.action.joints) == set(contract.joints.names):
+        needed = tuple(name for name in needed if name != "joints.default_pos")
     missing = [name for name in needed if name in contract.unknown]
     if missing:
         sentence = f"The policy's files do not say {', '.join(missing)}."

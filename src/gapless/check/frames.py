@@ -77,7 +77,7 @@ def signals_of(contract: Contract, observation: Array) -> Signals:
             shown = moved
         if term.kind in ("q", "dq", "last_action"):
             joints[term.kind] = term.joints or (contract.action.joints if term.kind == "last_action" else contract.joints.names)
-        if term.kind == "q" and contract.joints.default_pos is not None:
+        if term.kind == "q" and not term.absolute and contract.joints.default_pos is not None:
             shown = shown + [contract.joints.default_pos[contract.joints.names.index(j)] for j in joints["q"]]
         values[term.kind] = shown
     return Signals(values, joints)

@@ -20,24 +20,22 @@ from gapless import checks
 from gapless.arrays import Array
 from gapless.check.engines import CrossCheck, cross_check
 from gapless.check.exact import interval, mcnemar, mean_interval, more_for_mean, runs_to_decide
-from gapless.check.stress import stress
+from gapless.check.stress import RUNS, stress
 from gapless.check.stress_result import Stress
-from gapless.check.trials import Trials, losses, survived, trials_of
+from gapless.check.trials import drawn, losses, of_standing_still, survived, trials_of
 from gapless.errors import BadInput, must_exist
 from gapless.files import text
-from gapless.learn import CourseResult, Task, draw_from
+from gapless.learn import CourseResult, Task
 from gapless.plain import NOT_SAVED
 from gapless.policy import Policy
 from gapless.report import Cell, Result, Section, Table, Verdict, in_terminal, known
 from gapless.twin import Belief, Twin
 
 DEFAULTS = Path(__file__).with_name("gate.toml")
-RUNS = 216
-"""As many as the quadruped's course has."""
 PASS, FAIL, OPEN = "pass", "fail", "inconclusive"
 EVIDENCE = ("simulation only", "real logs", "real runs")
 MAX_FILE = 1 << 16
-KEYS = ("survival", "velocity_error", "yaw_error", "margin", "rest_speed", "heat", "engines", "worse")
+KEYS = ("survival", "tracking", "margin", "rest_speed", "heat", "engines", "worse")
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class GateVerdict(Result):
     runs: int
     seed: int
     score: float
-    """What policies are ranked by, 0 to 1: one minus the mean loss, with the stress test's where there was one."""
+    """What policies are ranked by, 0 to 1: one minus the mean loss on the robots that were drawn."""
     items: tuple[Item, ...]
     accepted: str
     """SHA-256 of the last accepted policy's network, where it was compared with one."""
@@ -108,6 +106,9 @@ class GateVerdict(Result):
 
     def glance(self) -> Iterable[RenderableType]:
         yield in_terminal(self._table())
+        for part in (self.engines, self.stressed):
+            if part is not None:
+                yield from part.glance()
 
     def _table(self) -> Section:
         tint = {PASS: 0.0, OPEN: 0.4, FAIL: 0.9}
@@ -197,7 +198,7 @@ def gate(
         task: by name or as it is; told from the policy's commands unless given.
         limits: as `thresholds` gives them; the task's defaults unless given.
         accepted: the last accepted policy, which runs on the same robots under the same commands and kicks.
-        stressed: what a stress test found.
+        stressed: what a stress test of the same policy, robot and belief found; its runs on drawn robots are judged.
         engines: what a cross-check found.
         evidence: one of `EVIDENCE`; "real logs" with a belief and "simulation only" without unless given.
         runs: on drawn robots.
@@ -209,19 +210,21 @@ def gate(
     name = task if isinstance(task, str) else type(trials.task).__name__.removesuffix("Task").lower()
     asked = dict(thresholds(name) if limits is None else limits)
     confidence = asked.pop("confidence", 0.9)
-    tick(f"running on {runs} robots")
-    result = _drawn(trials, belief, runs)
+    if stressed is None or stressed.drawn is None:
+        tick(f"running on {runs} robots")
+        result = drawn(trials, belief, runs)
+    else:
+        result, runs = stressed.drawn, len(stressed.drawn.fell)
     items = [*_rates(result, asked, confidence)]
     if accepted is not None and "worse" in asked:
         tick("running the last accepted policy on the same robots")
-        before = _drawn(trials_of(accepted, twin, task, seed=seed, threads=threads), belief, runs)
+        before = drawn(trials_of(accepted, twin, task, seed=seed, threads=threads), belief, runs)
         items.append(_compared(before, result, asked["worse"]))
     items += _from_stress(stressed, asked) if stressed is not None else []
     if engines is not None and asked.get("engines"):
         fell = [e for e in engines.engines if not engines.walks(e)]
         bad = bool(fell or engines.wrong)
         items.append(_item("other engines", float(bad), 0.0, bad, "", engines.verdict().text.rstrip(".")))
-    loss = float(losses(result).mean())
     return GateVerdict(
         twin.name,
         policy.sha256,
@@ -229,20 +232,12 @@ def gate(
         evidence or EVIDENCE[belief is not None],
         runs,
         seed,
-        stressed.score if stressed is not None else 1 - loss,
+        1 - float(losses(result).mean()),
         tuple(items),
         "" if accepted is None else accepted.sha256,
         stressed,
         engines,
     )
-
-
-def _drawn(trials: Trials, belief: Belief | None, runs: int) -> CourseResult:
-    """A policy on robots drawn from what is known."""
-    source = draw_from("wide", trials.twin) if belief is None else belief
-    assert source is not None
-    values = trials.twin.expand(source.sample(runs, np.random.default_rng([trials.seed, 0x6A])), source.space)
-    return trials.run(values, trials.commands(runs), trials.usual_push)
 
 
 def _rates(result: CourseResult, asked: Mapping[str, float], confidence: float) -> Iterator[Item]:
@@ -255,18 +250,20 @@ def _rates(result: CourseResult, asked: Mapping[str, float], confidence: float) 
         more = runs_to_decide(share, limit, runs, confidence) if answer == OPEN else None
         words = f"{share:.1%} of {runs} runs survived ({low:.1%} to {high:.1%}), and {limit:.1%} are asked for"
         yield Item("survival", answer, share, low, high, limit, "", more, words + _more(answer, more))
-    for name, unit, values in (("velocity_error", "m/s", result.velocity_error), ("yaw_error", "rad/s", result.yaw_error)):
-        if name in asked and np.isfinite(values).any():
-            yield _mean(name, unit, values, asked[name], confidence)
+    errors = (("velocity error", "m/s", result.velocity_error), ("yaw error", "rad/s", result.yaw_error))
+    for (name, unit, values), idle in zip(errors, of_standing_still(result), strict=True):
+        if "tracking" in asked and np.isfinite(values).any() and idle > 0:
+            yield _mean(name, unit, values, idle, asked["tracking"], confidence)
 
 
-def _mean(name: str, unit: str, values: Array, limit: float, confidence: float) -> Item:
+def _mean(name: str, unit: str, values: Array, idle: float, share: float, confidence: float) -> Item:
+    """A mean error against a share of the error of a robot that stands still."""
     low, high = mean_interval(values, confidence)
-    mean = float(np.nanmean(values))
+    mean, limit = float(np.nanmean(values)), share * idle
     answer = PASS if high <= limit else FAIL if low > limit else OPEN
     more = more_for_mean(values, limit, confidence) if answer == OPEN else None
-    words = f"{mean:.3f} {unit} ({low:.3f} to {high:.3f}), and at most {limit:g} {unit} is asked for"
-    return Item(name.replace("_", " "), answer, mean, low, high, limit, unit, more, words + _more(answer, more))
+    words = f"{mean:.3f} {unit} ({low:.3f} to {high:.3f}); standing still errs by {idle:.3f}, and at most {share:g} of that is"
+    return Item(name, answer, mean, low, high, limit, unit, more, f"{words} asked for{_more(answer, more)}")
 
 
 def _more(answer: str, more: int | None) -> str:

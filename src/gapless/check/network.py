@@ -1,6 +1,6 @@
 """Observation to action: the network gives what training gave, is finite, remembers, and depends on what it is shown."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -9,10 +9,9 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.check.alternatives import joint_orders, other_side
 from gapless.check.finding import FAIL, NETWORK, PASS, SKIP, WARN, Check
-from gapless.policy import Action, Contract, Joints, Observation, Policy, Term
+from gapless.policy import Action, Contract, Joints, Network, Observation, Policy, Term
 from gapless.robots import RobotModel
 
-Network = Callable[[Any], Any]
 PARITY = 1e-4
 """Largest difference to a golden action, relative where the action is above 1; float32 in another runtime stays below 1e-5."""
 DIAGONAL = 2.5

@@ -1,9 +1,8 @@
 """Preflight: may this policy run on the robot? Named checks, boundary by boundary; the first that fails is the finding."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,9 @@ from gapless.check.finding import BOUNDARIES, BOUNDARY_OF, DRIVES, FAIL, NETWORK
 from gapless.check.frames import FEW, frame_columns, predict
 from gapless.check.walk import Walk, walk
 from gapless.errors import BadInput
-from gapless.policy import Candidate, Contract
+from gapless.policy import Candidate, Contract, Network
 from gapless.robots import RobotModel
 
-Network = Callable[[Any], Any]
 Golden = tuple[Array, Array]
 TRACKS = 0.5
 """Share of the distance that was asked for, below which a robot does not do what it is told."""
@@ -67,12 +65,13 @@ class Subject:
 
 
 def default_command(contract: Contract) -> tuple[float, ...]:
-    """Half a metre a second forward, or what the policy was trained with; zero for all else."""
+    """Half a metre a second forward, or what the policy was trained with; zero for other rates, the middle for a place."""
     out = []
     for name, bounds in contract.commands.items():
         low, high = (float(np.min(b)) for b in bounds) if bounds else (-0.5, 0.5)
         forward = min(0.5, high) if name == "vx" and high > 0 else 0.0
-        out.append(forward if name == "vx" else min(max(0.0, low), high))
+        still = (low + high) / 2 if name in ("x", "y", "z") else min(max(0.0, low), high)
+        out.append(forward if name == "vx" else still)
     return tuple(out)
 
 
@@ -172,7 +171,8 @@ def _symptoms(contract: Contract, robot: RobotModel | None) -> list[Check]:
 def _judge(walked: Walk, symptoms: Sequence[Check]) -> list[Check]:
     """What a walk says; a torque limit far below the model's is a defect once it is reached."""
     share = walked.distance / walked.asked if walked.asked > 0 else 1.0
-    words = f"It went {walked.distance:.2f} m of {walked.asked:.2f} m in {walked.seconds:.1f} s in MuJoCo"
+    went = f"went {walked.distance:.2f} m of {walked.asked:.2f} m in" if walked.asked > 0 or walked.distance else "moved for"
+    words = f"It {went} {walked.seconds:.1f} s in MuJoCo"
     checks = []
     if walked.broke:
         checks.append(Check("walk", PHYSICS, FAIL, f"The simulation broke: {walked.broke}.", walked.seconds, unit="s"))

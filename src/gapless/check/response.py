@@ -73,7 +73,7 @@ class Heat:
 
 def respond(trials: Trials) -> tuple[tuple[Response, ...], Rest, Heat]:
     """Each command alone over its range, on the robot as modelled, without kicks; the last robot is commanded nothing."""
-    names, ranges = list(trials.task.commands), list(trials.task.commands.values())
+    names, ranges = list(trials.ranges), list(trials.ranges.values())
     asked = [np.linspace(low, high, LEVELS) for low, high in ranges]
     commands = np.zeros((sum(map(len, asked)) + 1, len(names)))
     rows = np.split(np.arange(len(commands) - 1), len(names)) if names else []

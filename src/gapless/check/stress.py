@@ -16,15 +16,18 @@ from gapless.check.axes import PUSHES, WEAK, Axis, axes_of
 from gapless.check.exact import interval
 from gapless.check.response import respond
 from gapless.check.stress_result import Corner, Cost, Curve, Stress, Together
-from gapless.check.trials import Trials, losses, spread, survived, trials_of
+from gapless.check.trials import Trials, drawn, losses, spread, survived, trials_of
 from gapless.learn import CourseResult, Task, draw_from
 from gapless.policy import Policy
-from gapless.twin import Belief, Box, Twin, quantities
+from gapless.twin import Belief, Box, Twin, quantities, recipe_of
+from gapless.worlds import StandInSpec, dump_standin
 
 LEVELS, EACH = 6, 16
 """Levels of each axis, and robots at each level."""
-TOGETHER, PAIRED = 6, 3
-"""Times as many robots are drawn from the belief, and are the same when causes are compared."""
+RUNS = 216
+"""Robots that are drawn: as many as the quadruped's course has."""
+PAIRED = 3
+"""Times as many robots as at a level are the same when causes are compared."""
 SURVIVES = 0.9
 """A policy fails from the level at which less than this share of runs succeeds."""
 ROUNDS, CANDIDATES, ELITE = 3, 32, 6
@@ -42,6 +45,7 @@ def stress(
     threads: int = 0,
     each: int = EACH,
     seconds: float = 6.0,
+    runs: int = RUNS,
     tick: Callable[[str], None] = lambda what: None,
 ) -> Stress:
     """Make everything worse, one thing after the other and together, and see what the policy stands.
@@ -55,20 +59,21 @@ def stress(
         threads: of physics, 0 for one per core.
         each: robots at each level; the other parts grow with it.
         seconds: of each run.
+        runs: on robots drawn from the belief.
         tick: is told what is being done.
     """
     trials = trials_of(policy, twin, task, seed=seed, threads=threads, seconds=seconds)
     axes = axes_of(twin)
     tick("making one thing worse at a time")
-    base, curves = _curves(trials, axes, each, belief)
-    tick("drawing robots")
     wide = draw_from("wide", twin)
     assert wide is not None
-    together = _together(
-        trials, wide if belief is None else belief, "the preset wide" if belief is None else "the belief", TOGETHER * each
-    )
+    edges = _edges(twin, axes, belief, wide)
+    base, curves = _curves(trials, axes, each, belief, edges)
+    tick("drawing robots")
+    met = drawn(trials, belief, runs)
     tick("searching the worst corner")
-    corner = _corner(trials, _edges(twin, axes, belief, wide), seed, max(each // 4, 1))
+    start = twin.space.nominal if belief is None else twin.expand(belief.mean(), belief.space)[0]
+    corner = _corner(trials, start, edges, max(each // 4, 1))
     tick("asking what each cause costs")
     costs = () if belief is None else _costs(trials, belief, PAIRED * each)
     tick("mapping commands to responses")
@@ -81,7 +86,7 @@ def stress(
         success=float(survived(base).mean()),
         loss=float(losses(base).mean()),
         curves=curves,
-        together=together,
+        together=_together(met, "the preset wide" if belief is None else "the belief"),
         corner=corner,
         costs=costs,
         responses=responses,
@@ -89,10 +94,13 @@ def stress(
         heat=heat,
         torque_margin=float(base.torque_margin.min()),
         speed_margin=float(base.speed_margin.min()),
+        drawn=met,
     )
 
 
-def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None) -> tuple[CourseResult, tuple[Curve, ...]]:
+def _curves(
+    trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | None, edges: dict[Axis, float]
+) -> tuple[CourseResult, tuple[Curve, ...]]:
     """All levels of all axes in one batch; the first robots are as modelled."""
     twin, nominal = trials.twin, trials.twin.space.nominal
     levels = [(axis, level) for axis in axes for level in axis.levels(LEVELS)]
@@ -106,7 +114,7 @@ def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | No
     commands = np.tile(trials.commands(each), (len(levels) + 1, 1))
     result = trials.run(values, commands, push)
     success, loss = survived(result).reshape(-1, each), losses(result).reshape(-1, each)
-    drawn = None if belief is None else twin.expand(belief.sample(500, np.random.default_rng(0)), belief.space)
+    known = _known(twin, belief)
     curves = []
     for number, axis in enumerate(axes):
         mine = slice(1 + number * LEVELS, 1 + (number + 1) * LEVELS)
@@ -114,7 +122,8 @@ def _curves(trials: Trials, axes: Sequence[Axis], each: int, belief: Belief | No
         share = np.array([success[0].mean(), *success[mine].mean(axis=1)])
         ends = [interval(int(row.sum()), each) for row in (success[0], *success[mine])]
         lost = [loss[0].mean(), *loss[mine].mean(axis=1)]
-        curves.append(_curve(axis, shown, share, ends, np.array(lost), None if drawn is None else _level(twin, axis, drawn)))
+        identified = None if known is None else _level(twin, axis, known)
+        curves.append(_curve(axis, shown, share, ends, np.array(lost), identified, edges.get(axis, math.nan)))
     kept = {f.name: getattr(result, f.name)[:each] for f in fields(result) if isinstance(getattr(result, f.name), np.ndarray)}
     return replace(result, **kept), tuple(curves)
 
@@ -126,8 +135,9 @@ def _curve(
     ends: Sequence[tuple[float, float]],
     loss: Array,
     identified: tuple[float, float] | None,
+    plausible: float = math.nan,
 ) -> Curve:
-    """A curve with where it fails, and how far that is from what was identified."""
+    """A curve with where it fails, and how far that is from what was identified, or else from what robots may have."""
     fails = math.nan
     limit = SURVIVES * share[0]  # what falls without any stress is no matter of this axis
     below = np.flatnonzero(share < limit)
@@ -139,30 +149,37 @@ def _curve(
     away = (mean - axis.start) * np.sign(axis.end - axis.start)  # how far the robot is in the bad direction
     room = abs((fails if math.isfinite(fails) else axis.end) - axis.start)
     margin = room / away if away > 1e-9 * abs(axis.end - axis.start) else math.inf if identified else math.nan
+    if identified is None:
+        margin = room / abs(plausible - axis.start)
+    plausible = plausible if identified is None else math.nan
     low, high = np.array(ends).T
     return Curve(
         axis.name, axis.unit, tuple(levels.tolist()), tuple(share.tolist()), tuple(low.tolist()), tuple(high.tolist()),
-        tuple(loss.tolist()), fails, mean, deviation, float(margin),
+        tuple(loss.tolist()), fails, mean, deviation, float(margin), plausible,
     )  # fmt: skip
 
 
-def _level(twin: Twin, axis: Axis, drawn: Array) -> tuple[float, float] | None:
+def _known(twin: Twin, belief: Belief | None) -> Array | None:
+    """Robots that a belief holds possible, over the twin's parameters."""
+    return None if belief is None else twin.expand(belief.sample(500, np.random.default_rng(0)), belief.space)
+
+
+def _level(twin: Twin, axis: Axis, robots: Array) -> tuple[float, float] | None:
     """What a belief says about an axis: mean and standard deviation; None where it says nothing."""
     if not axis.patterns:
         return None
-    levels = axis.read(twin, drawn)
+    levels = axis.read(twin, robots)
     nominal = axis.read(twin, twin.space.nominal[None])[0]
     if levels.std() == 0 and abs(levels[0] - nominal) < 1e-12:
         return None
     return float(levels.mean()), float(levels.std())
 
 
-def _together(trials: Trials, belief: Belief, source: str, runs: int) -> Together:
-    """Robots drawn from all that is known and not known, kicked as on the course."""
-    drawn = trials.twin.expand(belief.sample(runs, np.random.default_rng([trials.seed, 0xB0])), belief.space)
-    result = trials.run(drawn, trials.commands(runs), trials.usual_push)
-    low, high = interval(int(survived(result).sum()), runs)
-    return Together(source, runs, float(survived(result).mean()), low, high, float(losses(result).mean()))
+def _together(result: CourseResult, source: str) -> Together:
+    """How robots did that were drawn from all that is known and not known."""
+    good = survived(result)
+    low, high = interval(int(good.sum()), len(good))
+    return Together(source, len(good), float(good.mean()), low, high, float(losses(result).mean()))
 
 
 def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief) -> dict[Axis, float]:
@@ -170,11 +187,11 @@ def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief
     edges = {}
     assert isinstance(wide, Box)
     ends = twin.expand(np.stack([wide.low, wide.high]), wide.space)
-    drawn = None if belief is None else twin.expand(belief.sample(500, np.random.default_rng(0)), belief.space)
+    robots = _known(twin, belief)
     for axis in axes:
         if axis.name in (PUSHES, WEAK):
             continue
-        known = None if drawn is None else _level(twin, axis, drawn)
+        known = None if robots is None else _level(twin, axis, robots)
         bad = np.sign(axis.end - axis.start)
         candidates = axis.read(twin, ends).tolist() if known is None else [known[0] + 2 * bad * known[1]]
         edge = max(candidates, key=lambda level: (level - axis.start) * bad)
@@ -183,20 +200,23 @@ def _edges(twin: Twin, axes: Sequence[Axis], belief: Belief | None, wide: Belief
     return edges
 
 
-def _corner(trials: Trials, edges: dict[Axis, float], seed: int, each: int) -> Corner:
-    """The worst robot among those that may exist, by the cross-entropy method over how far each axis goes to its edge."""
-    rng = np.random.default_rng([seed, 0xC2])
+def _corner(trials: Trials, start: Array, edges: dict[Axis, float], each: int) -> Corner:
+    """The worst robot among those that may exist, by the cross-entropy method over how far each axis goes to its edge.
+
+    start: the robot as identified, or as modelled; what no axis turns stays so. Shape: (parameters,).
+    """
+    rng = np.random.default_rng([trials.seed, 0xC2])
     axes, twin = list(edges), trials.twin
     centre, width = np.full(len(axes), 0.5), np.full(len(axes), 0.5)
     commands = np.tile(trials.commands(each), (CANDIDATES, 1))
-    worst, at, share_of_worst = -1.0, np.zeros(len(axes)), 1.0
+    worst, at, share_of_worst, robot = -1.0, np.zeros(len(axes)), 1.0, start
     for number in range(ROUNDS):
         share = np.clip(centre + width * rng.standard_normal((CANDIDATES, len(axes))), 0.0, 1.0)
         if number == 0:
             share[0] = 1.0  # everything as bad as it may be is not always the worst, but likely
         else:
             share[0] = at
-        values = np.tile(twin.space.nominal, (CANDIDATES, 1))
+        values = np.tile(start, (CANDIDATES, 1))
         for row, shares in zip(values, share, strict=True):
             for axis, s in zip(axes, shares, strict=True):
                 axis.write(twin, row, axis.start + s * (edges[axis] - axis.start))
@@ -205,13 +225,19 @@ def _corner(trials: Trials, edges: dict[Axis, float], seed: int, each: int) -> C
         best = np.argsort(-lost)[:ELITE]
         centre, width = share[best].mean(axis=0), share[best].std(axis=0) + 0.05
         if lost[best[0]] > worst:
-            worst, at = float(lost[best[0]]), share[best[0]]
+            worst, at, robot = float(lost[best[0]]), share[best[0]], values[best[0]]
             share_of_worst = float(survived(result).reshape(CANDIDATES, -1)[best[0]].mean())
     levels = {axis.name: float(axis.start + s * (edges[axis] - axis.start)) for axis, s in zip(axes, at, strict=True)}
-    change: dict[str, str] = {}
-    for axis in axes:
-        change |= axis.change(levels[axis.name])
-    return Corner(levels, change, share_of_worst, worst, ROUNDS * CANDIDATES * each)
+    return Corner(levels, share_of_worst, worst, ROUNDS * CANDIDATES * each, _standin(twin, robot, trials.seed))
+
+
+def _standin(twin: Twin, values: Array, seed: int) -> str:
+    """A robot as the file of a stand-in: what it has otherwise than its model, and mechanisms that a usual twin lacks."""
+    rows = zip(twin.space.names, values, twin.space.nominal, strict=True)
+    change = {name: float(f"{value:.6g}") for name, value, nominal in rows if value != nominal}
+    special = recipe_of(twin)["mechanisms"]
+    add = {m["kind"].lower(): {k: v for k, v in m.items() if k != "kind" and v is not None} for m in special}
+    return dump_standin(StandInSpec(twin.source, seed, tolerance=0.0, change=change, add=add, control_dt=twin.control_dt))
 
 
 def _costs(trials: Trials, belief: Belief, runs: int) -> tuple[Cost, ...]:

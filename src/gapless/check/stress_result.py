@@ -3,15 +3,15 @@
 import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import RenderableType
 
 from gapless.check.response import Heat, Response, Rest
-from gapless.plain import write_json
+from gapless.learn import CourseResult
+from gapless.plain import NOT_SAVED, write_json
 from gapless.report import BLUE, COLOURS, GREY, ORANGE, Cell, Plot, Result, Section, Table, Verdict, in_terminal, line, percent
-from gapless.worlds import StandInSpec, dump_standin
 
 ENOUGH = 1.2
 """Margin below which an axis is worth a word."""
@@ -37,7 +37,10 @@ class Curve:
     """Level of the robot as identified, and its standard deviation; NaN where nothing is known."""
     deviation: float
     margin: float
-    """Room until it fails over what was identified, both from as modelled; infinite where the robot is no worse."""
+    """Room until it fails over what was identified (else over `plausible`), both from as modelled; infinite where the robot
+    is no worse."""
+    plausible: float = math.nan
+    """The worst that the preset `wide` holds possible, where nothing was identified; NaN where it says nothing."""
 
     def sentence(self) -> str:
         """For example: falls from 31 ms; measured 18 +- 2 ms: margin 1.7."""
@@ -51,6 +54,9 @@ class Curve:
             least = "" if math.isfinite(self.fails_from) else "at least "
             margin = f"{least}{self.margin:.1f}" if math.isfinite(self.margin) else "no worse than modelled"
             text += f"; measured {_amount(self.identified, self.unit)} ± {_amount(self.deviation, self.unit)}: margin {margin}"
+        elif math.isfinite(self.plausible):
+            least = "" if math.isfinite(self.fails_from) else "at least "
+            text += f"; not measured, robots have up to {_amount(self.plausible, self.unit)}: margin {least}{self.margin:.1f}"
         return text
 
 
@@ -72,12 +78,12 @@ class Corner:
 
     levels: dict[str, float]
     """By axis."""
-    change: dict[str, str]
-    """By pattern of parameters: a value ("0.018") or a factor ("x1.8"), as a stand-in's file states it."""
     success: float
     loss: float
     runs: int
     """Of the search."""
+    standin: str
+    """The robot as a stand-in's file."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +127,8 @@ class Stress(Result):
     torque_margin: float
     """Share of the torque limit that was never used, of the joint that had the least, on the robot as modelled."""
     speed_margin: float
-
-    @property
-    def score(self) -> float:
-        """What a policy is ranked by, 0 to 1: one minus the loss, mean of robots drawn from all that is not known, each axis
-        over its levels, and the worst corner."""
-        axes = [sum(c.loss) / len(c.loss) for c in self.curves]
-        parts = [self.together.loss, sum(axes) / max(len(axes), 1), self.corner.loss]
-        return 1.0 - sum(parts) / len(parts)
+    drawn: CourseResult | None = field(default=None, metadata=NOT_SAVED)
+    """Runs on robots drawn from the belief, which the gate judges."""
 
     def losses(self) -> dict[str, float]:
         """Cause to what it costs the task, as `gapless gap --task` takes it; only those that change the outcome."""
@@ -171,9 +171,7 @@ class Stress(Result):
         """Also losses.json for `gapless gap --task`, and worst.toml, a stand-in that is the worst corner."""
         super().save(folder)
         write_json(Path(folder) / "losses.json", self.losses())
-        change = {k: v if v.startswith("x") else float(v) for k, v in self.corner.change.items()}
-        spec = StandInSpec(self.robot, self.seed, tolerance=0.0, change=change)
-        (Path(folder) / "worst.toml").write_text(dump_standin(spec))
+        (Path(folder) / "worst.toml").write_text(self.corner.standin)
 
     def _margins(self) -> Section:
         rows: list[list[str | Cell]] = [[c.name, Cell(c.sentence(), 0.6 if c.margin < ENOUGH else 0.0)] for c in self.curves]

@@ -1,21 +1,22 @@
 """Trials: a policy on robots of given parameters, many at once, and what a run costs the task."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, play_course, task_of, with_commands
+from gapless.learn import COURSE_PUSH, CourseResult, Environment, Task, draw_from, play_course, task_of, with_commands
 from gapless.policy import Policy
-from gapless.robots import find_legs, load_robot
-from gapless.twin import Gains, Mechanism, Twin, load_recipe
+from gapless.robots import RobotModel, base_joint, find_legs, geom_bottoms, home_data
+from gapless.twin import Belief, Stated, Twin
 
 SECONDS = 6.0
-VELOCITY, DRIVE = ("vx", "vy", "yaw_rate"), ("v", "yaw_rate")
+VELOCITY, DRIVE, REACH = ("vx", "vy", "yaw_rate"), ("v", "yaw_rate"), ("x", "y", "z")
 SETTLED = 1.0
 """Errors count from here on, as on the course [s]."""
 STAND = 0.1
@@ -39,10 +40,16 @@ class Trials:
         legs = find_legs(self.twin)
         return 0.0 if legs is None else COURSE_PUSH.get(len(legs), 0.5)
 
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What may be commanded: as the policy's contract says, and as the task does where that is silent."""
+        stated = self.policy.contract.commands
+        return {name: stated.get(name) or usual for name, usual in self.task.commands.items()}
+
     def commands(self, n: int) -> Array:
-        """Commands within the policy's ranges, the same for each number. Shape: (n, columns)."""
+        """Commands within the ranges, the same for each number. Shape: (n, columns)."""
         rng = np.random.default_rng([self.seed, 0xC0])
-        low, high = np.array(list(self.task.commands.values())).reshape(-1, 2).T
+        low, high = np.array(list(self.ranges.values())).reshape(-1, 2).T
         drawn = rng.uniform(low, high, (n, len(low)))
         drawn[rng.random(drawn.shape) < 0.25] = 0.0
         drawn[rng.random(n) < STAND] = 0.0
@@ -84,11 +91,19 @@ def trials_of(policy: Policy, twin: Twin, task: Task | str | None = None, **more
         raise BadInput(f"a run must last longer than {SETTLED:g} s, from which on errors count, not {more['seconds']:g} s")
     if task is None:
         names = tuple(policy.contract.commands)
-        by_names = {VELOCITY: "velocity", DRIVE: "drive", (): "stand"}
+        by_names = {VELOCITY: "velocity", DRIVE: "drive", REACH: "reach", (): "stand" if find_legs(twin) else "swing"}
         if names not in by_names:
-            raise BadInput(f"the policy's commands ({', '.join(names)}) do not tell its task: name it")
+            raise BadInput(f"the policy's commands ({', '.join(names)}) do not tell its task: name it with --task")
         task = by_names[names]
     return Trials(policy, twin, task_of(task, twin) if isinstance(task, str) else task, **more)  # type: ignore[arg-type]
+
+
+def drawn(trials: Trials, belief: Belief | None, runs: int) -> CourseResult:
+    """A policy on robots drawn from what is known, or from the preset `wide`, kicked as on the course."""
+    source = draw_from("wide", trials.twin) if belief is None else belief
+    assert source is not None
+    values = trials.twin.expand(source.sample(runs, np.random.default_rng([trials.seed, 0xB0])), source.space)
+    return trials.run(values, trials.commands(runs), trials.usual_push)
 
 
 def survived(result: CourseResult) -> Bools:
@@ -104,11 +119,15 @@ def losses(result: CourseResult) -> Array:
     """
     if not np.isfinite(result.velocity_error).any():
         return np.asarray(~result.success, float)
-    asked = np.hypot(*result.command[:, :2].T).mean(), np.abs(result.command[:, 2]).mean()
     errors = (result.velocity_error, result.yaw_error)
-    shares = [e / a for e, a in zip(errors, asked, strict=True) if a > 0]
+    shares = [e / a for e, a in zip(errors, of_standing_still(result), strict=True) if a > 0]
     missed = np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0)
     return np.where(result.fell, 1.0, missed).astype(float)
+
+
+def of_standing_still(result: CourseResult) -> tuple[float, float]:
+    """Mean errors of velocity [m/s] and turn rate [rad/s] of a robot that stands still under the same commands."""
+    return float(np.hypot(*result.command[:, :2].T).mean()), float(np.abs(result.command[:, 2]).mean())
 
 
 def spread(rows: Sequence[Array], each: int) -> Array:
@@ -117,22 +136,41 @@ def spread(rows: Sequence[Array], each: int) -> Array:
 
 
 def twin_for(policy: Policy, robot: str, belief: str | os.PathLike[str] | None = None) -> Twin:
-    """A robot driven as a policy's contract says: its gains and period, in place of the model's own.
+    """A robot driven as a policy's contract says: its gains, period and default pose, in place of the model's own.
 
     Args:
         policy: with its contract; gains that it does not know stay the model's.
         robot: a built-in robot, an MJCF or URDF file, or menagerie:NAME.
         belief: a file of what is known about the robot, whose mechanisms the twin then has.
     """
-    contract, model = policy.contract, load_robot(robot)
-    joints = contract.joints
+    contract = policy.contract
+    joints, model = contract.joints, Stated(control_dt=contract.timing.control_dt).robot(robot)
     own = {j.name: (j.kp, j.kd) for j in model.joint_table}
     known = joints.kp is not None and joints.kd is not None and contract.action.kind == "position"
     stated = dict(zip(joints.names, zip(joints.kp or (), joints.kd or (), strict=True), strict=False)) if known else {}
     if all(np.allclose(own.get(name, (0.0, 0.0)), gains) for name, gains in stated.items()):
-        add: list[Mechanism] = []
-    else:
-        add = [Gains(kp={n: g[0] for n, g in stated.items()}, kd={n: g[1] for n, g in stated.items()})]
-    if belief is not None:
-        return load_recipe(robot, belief, add)
-    return Twin.load(model, add=add, control_dt=contract.timing.control_dt)
+        stated = {}
+    kp, kd = ({name: gains[k] for name, gains in stated.items()} for k in (0, 1))
+    pose = dict(zip(joints.names, joints.default_pos or (), strict=False))
+    return Stated(kp, kd).twin(_standing(model, pose), belief=belief)
+
+
+def _standing(robot: RobotModel, pose: Mapping[str, float]) -> RobotModel:
+    """The robot with some joints elsewhere at home, its lowest point as high above the ground as it was."""
+    home, command = robot.home.copy(), robot.home_command.copy()
+    for d in robot.drives:
+        home[d.qpos] = pose.get(d.name, home[d.qpos])
+        if d.signal == "q" and d.name in pose:
+            command[d.control] = pose[d.name] * robot.model.actuator_gear[d.actuator, 0]
+    if np.allclose(home, robot.home, atol=1e-3):
+        return robot
+    if (base := base_joint(robot.model)) is not None:
+        data, own = home_data(robot.model), robot.model.geom_bodyid > 0
+        before = geom_bottoms(robot.model, data)[own].min()
+        data.qpos[:] = home
+        mujoco.mj_kinematics(robot.model, data)
+        home[int(robot.model.jnt_qposadr[base]) + 2] += before - geom_bottoms(robot.model, data)[own].min()
+    spec = robot.spec.copy()
+    key = next((k for k in spec.keys if k.name == "home"), None) or spec.add_key(name="home")
+    key.qpos, key.ctrl = home, command
+    return replace(robot, spec=spec, model=spec.compile())

@@ -1,22 +1,19 @@
 """A walk in the robot's own model: contract, gains and timing as the policy's files give them, physics by MuJoCo."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.policy import Contract, Gait, Observer, targets
+from gapless.policy import Contract, Estimator, Network, Runtime
 from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
 from gapless.worlds import quiet
 
-Network = Callable[[Any], Any]
-"""Observations (n, width) to actions (n, driven joints)."""
 LONGEST_STEP = 0.002
 """Of the physics; contacts of legged robots are not believed above [s]."""
 LOCKED = 1e6
@@ -84,26 +81,18 @@ def walk(
         effort: torque limits in the contract's order, those of contract and model unless given [N m].
     """
     scene = Scene(contract, robot, effort)
-    if callable(reset := getattr(network, "reset", None)):
-        reset()
-    observer, gait = Observer(contract, 1), Gait(contract, 1)
-    asked = np.array([command], float)
-    action = np.zeros((1, len(contract.action.joints)), np.float32)
-    target, rows, saturated, first, broke = None, [], [], np.zeros(len(scene.limit)), ""
+    runtime = Runtime(network, contract, np.array([command], float))
+    rows, saturated, first, broke = [], [], np.zeros(len(scene.limit)), ""
     periods = max(1, round(seconds / scene.period))
     fell, done = False, 0
     for period in range(periods):
         readings = scene.read()
-        if target is not None:
-            gait.advance(asked, readings)
-        observation = observer(readings, asked, action, gait)
-        action = np.asarray(network(observation), np.float32)
-        if not np.isfinite(action).all():
+        target = runtime(readings)
+        if not np.isfinite(runtime.action).all():
             broke, fell, done = f"the action was not finite after {period * scene.period:.2f} s", True, max(period, 1)
             break
-        target = targets(contract, action, target, gait, asked)
         state = [readings[k][0] for k in ("q", "dq", "quat", "gyro")]
-        rows.append((observation[0], action[0], *state, target[0]))
+        rows.append((runtime.observation[0], runtime.action[0], *state, target[0]))
         peak = scene.step(target[0])
         first = peak if period == 0 else first
         saturated.append(peak >= 0.999 * scene.limit)
@@ -186,6 +175,7 @@ class Scene:
         if self.base is not None:
             self._stand(int(model.jnt_bodyid[base]))
         self._frame = _frame_of(contract, model)
+        self._estimate = Estimator(robot, contract) if any(t.kind == "tip" for t in contract.observation.terms) else None
         self._start = data.qpos.copy()
         mujoco.mj_forward(model, data)
 
@@ -249,6 +239,9 @@ class Scene:
         """Readings as sensors would give them, in the contract's order. Shape of each: (1, columns)."""
         data = self.data
         readings = {"q": data.qpos[self._qpos][None], "dq": data.qvel[self._dof][None]}
+        if self._estimate is not None:
+            whole = {"q": data.qpos[[d.qpos for d in self._drives]], "dq": data.qvel[[d.dof for d in self._drives]]}
+            readings["tip"] = self._estimate({name: value[None] for name, value in whole.items()})["tip"]
         if self.base is None:
             return readings | {"quat": np.array([[1.0, 0, 0, 0]]), "gyro": np.zeros((1, 3))}
         if self._frame is None:

@@ -27,9 +27,10 @@ def check(
     observations: Annotated[Path | None, tyro.conf.arg(metavar="NPZ", help_behavior_hint="")] = None,
     on: Annotated[str | None, tyro.conf.arg(metavar="mujoco,drake,sapien,pybullet", help_behavior_hint="")] = None,
     stress: Flag = False,
-    belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
+    belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON|DIR", help_behavior_hint="")] = None,
     accepted: Annotated[Path | None, tyro.conf.arg(metavar="POLICY", help_behavior_hint="")] = None,
     thresholds: Annotated[Path | None, tyro.conf.arg(metavar="TOML", help_behavior_hint="")] = None,
+    task: Annotated[str | None, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     json: Json = False,
 ) -> None:
@@ -50,9 +51,10 @@ def check(
         observations: An NPZ file with `time` and `observation` as the runtime logged them, for an audit term by term.
         on: Engines in which it must not fall either, with commas between them; then the gate judges.
         stress: Make everything worse, one thing at a time and together; then the gate judges.
-        belief: What was identified, as `gapless fit` writes it: the gate draws robots from it, and margins are against it.
+        belief: What was identified, the file or folder that `gapless fit` writes: robots are drawn from it, margins against it.
         accepted: The last accepted policy, to compare with on the same robots; then the gate judges.
         thresholds: What the gate asks for, where it differs from the defaults.
+        task: What the gate lets it do; told from its commands unless given.
         out: Folder for verdict.json, junit.xml and report.html; nothing is written unless given.
     """
     from gapless.check import check as check_policy
@@ -77,7 +79,7 @@ def check(
     )
     gated, verdict = stress or any(given is not None for given in (on, belief, accepted, thresholds)), None
     if gated and result.outcome != "fail":
-        verdict = _gate(policy, robot, override, set, on, stress, belief, accepted, thresholds)
+        verdict = _gate(policy, robot, override, set, on, stress, belief, accepted, thresholds, task)
     _show(result, verdict, out, json)
     sys.exit(result.exit_code or (verdict.exit_code if verdict else 0))
 
@@ -107,6 +109,7 @@ def _gate(
     belief: Path | None,
     accepted: Path | None,
     thresholds: Path | None,
+    task: str | None,
 ) -> "GateVerdict":
     """Other engines, stress, and the gate."""
     from rich.console import Console
@@ -114,22 +117,24 @@ def _gate(
     from gapless.check import check_engines, judge, thresholds as limits, trials_of, twin_for
     from gapless.errors import BadInput
     from gapless.policy import Policy, read_policy
+    from gapless.robots import load_robot
     from gapless.twin import load_belief
 
     if robot is None:
         raise BadInput("the gate runs the policy on a robot: name it with --robot")
     engines = tuple(name.strip() for name in on.split(",")) if on else ()
     check_engines(engines)
+    model = load_robot(robot)
 
     def opened(path: Path) -> Policy:
-        read = read_policy(path, None, override, settings)
+        read = read_policy(path, model, override, settings)
         if read.policy is None:
             raise BadInput(f"{path}: its files do not say {', '.join(read.missing)}, without which it cannot run")
         return read.policy
 
     network = opened(policy)
     twin = twin_for(network, robot, belief)
-    task = type(trials_of(network, twin).task).__name__.removesuffix("Task").lower()
+    kind = type(trials_of(network, twin, task).task).__name__.removesuffix("Task").lower()
     with Console(stderr=True).status("running the policy") as status:
         return judge(
             network,
@@ -137,7 +142,8 @@ def _gate(
             load_belief(belief) if belief else None,
             engines,
             stress,
-            limits(task, thresholds),
+            limits(kind, thresholds),
             opened(accepted) if accepted else None,
+            task,
             tick=status.update,
         )

@@ -17,6 +17,18 @@ from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
 from gapless.policy.observe import Observer
 from gapless.policy.onnx import onnx_of, recurrent_of
-from gapless.policy.parts import Action, Conventions, Joints, Observation, Reference, RobotIdentity, Source, Term, Timing
+from gapless.policy.parts import (
+    CLOCKS,
+    Action,
+    Conventions,
+    Joints,
+    Observation,
+    Reference,
+    RobotIdentity,
+    Source,
+    Term,
+    Timing,
+)
 from gapless.policy.pilot import ACTION_KINDS, Pilot, check_drives
 from gapless.policy.readers import Candidate, Origin, read_policy
+from gapless.policy.runtime import Network, Runtime

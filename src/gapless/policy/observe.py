@@ -142,7 +142,7 @@ class Observer:
             chosen = np.array([1, 2, 3, 0])
         elif term.kind in ("q", "dq") or term.joints:
             chosen, shape = columns_of(term.joints, contract.joints.names), (n, len(contract.joints.names))
-        if term.kind != "q":
+        if term.kind != "q" or term.absolute:
             return lambda readings, command, action, gait: _read(readings, term.kind, term, shape)[:, chosen]
         if contract.joints.default_pos is None:
             raise BadInput(f"term {term.name!r}: the contract does not say the default position that q is taken from")

@@ -10,6 +10,7 @@ from gapless.checks import (
     bounds,
     checked,
     columns,
+    flag,
     listed,
     names,
     number,
@@ -42,7 +43,7 @@ MOST_ROWS = 1_000
 class Term(Checked, where="term {name!r}: "):
     """One part of the observation: `scale * clip(value)`, with its history.
 
-    The value is what `kind` says: "gyro", "gravity" (projected into the base), "command", "q" (minus the default position),
+    The value is what `kind` says: "gyro", "gravity" (projected into the base), "command", "q" (from the default position),
     "dq", "last_action", "clock", "quat", or any other name, which is then read under that name as it is.
     """
 
@@ -65,6 +66,8 @@ class Term(Checked, where="term {name!r}: "):
     """Newest frames left out: 1 where the history does not hold the present, as in HumanoidVerse."""
     commands: tuple[str, ...] = checked(names, ())
     """Which commands, in which order; all unless given. Of a clock: those that are zero when the robot stands."""
+    absolute: bool = checked(flag, False)
+    """Of "q": positions as they are, not from the default ones."""
     frequency: float | None = checked(number, None, low=0.0)
     """Of a clock [Hz]."""
     phases: tuple[float, ...] = checked(numbers, (0.0,))

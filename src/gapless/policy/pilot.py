@@ -6,12 +6,10 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.policy.act import targets
 from gapless.policy.contract import Contract
 from gapless.policy.estimate import Estimator
-from gapless.policy.gait import Gait
 from gapless.policy.network import Policy
-from gapless.policy.observe import Observer
+from gapless.policy.runtime import Runtime
 from gapless.robots import Reading, RobotModel, imu_of
 
 ACTION_KINDS = {"q": "position", "dq": "velocity", "tau": "torque"}
@@ -55,11 +53,7 @@ class Pilot:
         needed = [t.name for t in contract.observation.terms if t.kind in OF_AN_IMU]
         if needed and imu_of(robot.model) is None:
             raise BadInput(f"the policy needs an IMU for {', '.join(needed)}, and the base of {robot.name} does not move")
-        policy.reset()
-        self._policy, self._command = policy, np.tile(np.array(command, float), (n, 1))
-        self._observer, self._gait, self._estimate = Observer(contract, n), Gait(contract, n), Estimator(robot, contract)
-        self._action = np.zeros((n, len(contract.action.joints)), np.float32)
-        self._targets: Array | None = None
+        self._runtime, self._estimate = Runtime(policy, contract, np.tile(command, (n, 1))), Estimator(robot, contract)
         self._held = np.array([robot.home[d.qpos] if d.signal == "q" else 0.0 for d in robot.drives])
 
     def __call__(self, reading: Reading) -> Array:
@@ -68,13 +62,9 @@ class Pilot:
 
     def answer(self, sensed: Mapping[str, Array]) -> Array:
         """The same for all robots at once: signals (n, columns) to targets. Shape: (n, joints)."""
-        contract, order = self._policy.contract, self._columns
+        order = self._columns
         sensed = {**sensed, **self._estimate(sensed)}
-        if self._targets is not None:  # a period has passed since the last targets
-            self._gait.advance(self._command, sensed)
-        readings = sensed | {s: sensed[s][:, order] for s in ("q", "dq", "tau") if s in sensed}
-        self._action = self._policy(self._observer(readings, self._command, self._action, self._gait))
-        self._targets = targets(contract, self._action, self._targets, self._gait, self._command)
-        out = np.tile(self._held, (len(self._command), 1))
-        out[:, order] = self._targets
+        answered = self._runtime(sensed | {s: sensed[s][:, order] for s in ("q", "dq", "tau") if s in sensed})
+        out = np.tile(self._held, (len(answered), 1))
+        out[:, order] = answered
         return out

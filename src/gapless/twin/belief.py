@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -230,6 +231,7 @@ def load(path: str | os.PathLike[str]) -> Plain:
 
 def table(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a belief's file holds, as it is written there."""
+    path = Path(path) / "belief.json" if Path(path).is_dir() else path  # the folder of a fit will do
     data = read_json(path, MAX_FILE)
     if data.get("format") == OLDER:
         raise BadInput(f"{path}: a belief of an earlier form, whose intervals were too narrow: run `gapless fit` again")

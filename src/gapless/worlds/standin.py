@@ -319,10 +319,15 @@ def dump(spec: Spec) -> str:
     lines = [f"{key} = {json.dumps(getattr(spec, key))}" for key in keys]
     for table in ("change", "sensors"):
         lines += ["", f"[{table}]"] + [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in getattr(spec, table).items()]
-    lines += ["", "[add]"] + [
-        f"{k} = {{ {', '.join(f'{a} = {json.dumps(b)}' for a, b in v.items())} }}" for k, v in spec.add.items()
-    ]
+    lines += ["", "[add]"] + [f"{k} = {_inline(v)}" for k, v in spec.add.items()]
     return "\n".join(lines) + "\n"
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML writes it on one line."""
+    if not isinstance(value, Mapping):
+        return json.dumps(value)
+    return f"{{ {', '.join(f'{json.dumps(k)} = {_inline(v)}' for k, v in value.items())} }}"
 
 
 def _changed(name: str, nominal: float, change: float | str) -> float:

@@ -6,9 +6,9 @@ print(result)
 
 import math
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +20,7 @@ from gapless.arrays import Array
 from gapless.check.engines.engine_world import Base, in_body
 from gapless.check.engines.load import ENGINES, EngineRobot, build, check_engines, installed
 from gapless.check.engines.parity import Agreement, home_command, home_state, parity
+from gapless.delay import rows_in_force
 from gapless.plain import NOT_SAVED
 from gapless.policy import Pilot, Policy
 from gapless.report import COLOURS, Cell, Film, Plot, Result, Section, Table, Verdict, few, in_terminal, line, notes
@@ -242,17 +243,15 @@ def _run(robot: EngineRobot, policy: Policy, twin: Twin, command: tuple[float, .
     q, base = home_state(twin, robot)
     robot.start(q, base)
     level, stood = base.pos[2], up_of(base.quat)
-    waiting = deque([home_command(twin)] * (int(late / dt) + 1))  # the newest acts after this many periods, and a rest
-    rest = late % dt
+    steps, behind = max(1, round(dt / robot.timestep)), round(late / robot.timestep)
+    commands = [home_command(twin)]  # acts until the first of the pilot does
     rows: list[tuple[Array, ...]] = []
     fell = False
-    for _ in range(round(seconds / dt)):
-        waiting.append(pilot(_reading(robot, imu)))
-        before = waiting.popleft()
-        if rest >= robot.timestep / 2:
-            robot.hold(before, rest)
-        if dt - rest >= robot.timestep / 2:
-            robot.hold(waiting[0], dt - rest)
+    for period in range(round(seconds / dt)):
+        commands.append(pilot(_reading(robot, imu)))
+        sent = steps * np.arange(-1.0, period + 1)
+        for row, held in groupby(rows_in_force(sent, steps * period + np.arange(steps) - behind)):
+            robot.world.hold(commands[row], len(list(held)))
         base = robot.world.base()
         if not np.isfinite(base.pos).all():
             fell = True

@@ -1,7 +1,7 @@
 """Networks in others' containers, looked into before they are opened: ONNX with its data beside it, and TorchScript."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class Network:
     notes: tuple[str, ...] = ()
 
 
-def read_network(path: Path, inputs: Sequence[tuple[str, int]] = ()) -> Network:
-    """A network file. inputs: that make up the observation in their order, with their widths, where there are several."""
+def read_network(path: Path, arrange: Callable[[Any], list[str]] = lambda proto: []) -> Network:
+    """A network file. arrange: gives an ONNX graph one observation and one action, in place, and tells what it did."""
     size = disk.regular(path).stat().st_size
     with path.open("rb") as file:
         if file.read(len(POINTER)) == POINTER:
@@ -48,10 +48,10 @@ def read_network(path: Path, inputs: Sequence[tuple[str, int]] = ()) -> Network:
         raise BadInput(f"{path}: {size} bytes, but networks of at most {MOST_BYTES} are read")
     if path.suffix.lower() in (".pt", ".pth", ".jit"):
         return _torchscript(path)
-    return _onnx(path, inputs)
+    return _onnx(path, arrange)
 
 
-def _onnx(path: Path, inputs: Sequence[tuple[str, int]]) -> Network:
+def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
     import onnx
 
     with disk.refusing(f"{path}: not a whole ONNX file", Exception):  # protobuf has kinds of its own
@@ -63,7 +63,7 @@ def _onnx(path: Path, inputs: Sequence[tuple[str, int]]) -> Network:
     if total > MOST_BYTES:
         raise BadInput(f"{path}: its tensors have {total} bytes, but at most {MOST_BYTES} are read")
     _refuse_shapes(path, proto, tensors)
-    notes = _one_observation(path, proto, inputs)
+    notes = arrange(proto)
     ports = {p.name: _shape(p) for p in (*proto.graph.input, *proto.graph.output)}
     weights = {t.name for t in proto.graph.initializer}
     entering = [i.name for i in proto.graph.input if i.name not in weights]
@@ -149,28 +149,6 @@ def _refuse_shapes(path: Path, proto: Any, tensors: Sequence[Any]) -> None:
                 sizes = [abs(int(v)) for v in onnx.numpy_helper.to_array(tensor).ravel() if v not in (0, 2**63 - 1, -(2**63))]
             if math.prod(sizes) > MOST_ELEMENTS:
                 raise BadInput(f"{path}: makes a tensor of shape {sizes[:6]}, which no policy needs")
-
-
-def _one_observation(path: Path, proto: Any, inputs: Sequence[tuple[str, int]]) -> list[str]:
-    """Join several inputs into one, in the order in which a format names them."""
-    import onnx
-
-    if len(inputs) < 2:
-        return []
-    names = [i.name for i in proto.graph.input]
-    if missing := [name for name, _ in inputs if name not in names]:
-        raise BadInput(f"{path}: has no input {missing[0]!r}, only {', '.join(names)}")
-    kept = [i for i in proto.graph.input if i.name not in dict(inputs)]
-    del proto.graph.input[:]
-    width = sum(size for _, size in inputs)
-    proto.graph.input.append(onnx.helper.make_tensor_value_info("gapless_obs", onnx.TensorProto.FLOAT, [1, width]))
-    proto.graph.input.extend(kept)
-    sizes = onnx.helper.make_tensor("gapless_sizes", onnx.TensorProto.INT64, [len(inputs)], [size for _, size in inputs])
-    proto.graph.initializer.append(sizes)
-    proto.graph.node.insert(
-        0, onnx.helper.make_node("Split", ["gapless_obs", "gapless_sizes"], [name for name, _ in inputs], axis=1)
-    )
-    return [f"the network's inputs {', '.join(name for name, _ in inputs)} are joined into one observation"]
 
 
 def _shape(port: Any) -> list[int | None]:
