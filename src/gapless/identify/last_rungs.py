@@ -97,18 +97,22 @@ def _with(state: State, found: list[Suspect], full: Full, known: Mapping[str, fl
     kept = [p for p in state.space.parameters if p.quantity not in names]
     more = [p for p in space.parameters if p.quantity in names]
     step = Step(f"{_said(found)}, {len(state.space)}", _said(found), room=_room(Space((*kept, *more))))
-    start = _alike(state.twin, state.values)
+    start = _alike(state.twin, state.values, known)
     return extended(replace(state, values=start, space=replace(state.space, parameters=tuple(kept))), step, full, more)
 
 
-def _alike(twin: Twin, values: Array) -> Array:
+def _alike(twin: Twin, values: Array, known: Mapping[str, float]) -> Array:
     """Values with the same of joints of one type: where they differ, each has put something else into its own."""
-    scaled, names = twin.space.to_scaled(values), twin.space.names
-    for team in alike(twin):
+    out, space = values.copy(), twin.space
+    scaled, names = space.to_scaled(values), space.names
+    for team in alike(twin, known):
         for quantity in QUANTITIES:
-            places = [names.index(n) for i in team if (n := f"{quantity}/{twin.joints[i]}") in names]
-            scaled[places] = np.median(scaled[places]) if places else 0.0
-    return twin.space.clip(twin.space.from_scaled(scaled))
+            named = [n for i in team if (n := f"{quantity}/{twin.joints[i]}") in names and n not in known]
+            places = [names.index(n) for n in named]
+            if len(places) > 1:
+                scaled[places] = np.median(scaled[places])
+                out[places] = space.clip(space.from_scaled(scaled))[places]
+    return out
 
 
 def _room(space: Space, fitted: Space | None = None) -> Array:
