@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench engines setup clean
+.PHONY: demo test check bench docs engines setup clean
 
 demo: setup
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,11 @@ check: setup
 bench: setup
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[bench]'
 	for name in $$($(BIN)/python -m bench); do $(BIN)/python -m bench.$$name --json || exit 1; done
+
+# the docs as a site that works from a disk: out/site/index.html
+docs: setup
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # other engines, 700 MB, without which their tests are skipped
 engines: setup
