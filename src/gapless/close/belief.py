@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.close.case import Case
-from gapless.close.field import WALK, lifted, recorded
+from gapless.close.field import WALK, contents, lifted, recorded
 from gapless.close.stages import Stages
 from gapless.close.training import to_tune, trained
 from gapless.files import sha256, within
@@ -42,19 +42,31 @@ class Identified:
     """What may be done with it, and why."""
 
 
+def walking(case: Case) -> bool:
+    """Whether the robot is seen only while it walks: it has a free base and no hoist."""
+    return not lifted(case) and imu_of(case.twin().model) is not None
+
+
 def log_of(case: Case, stages: Stages) -> list[Log]:
     """Logs of the robot: those given, else recorded within the robot time."""
     if case.standin is None:
         return [read(path) for path in case.logs]
-    walks = not lifted(case) and imu_of(case.twin().model) is not None
-    return [recorded(case, stages, to_tune(case, stages) if walks else None)]
+    return [recorded(case, stages, to_tune(case, stages) if walking(case) else None)]
+
+
+def logs_key(case: Case, stages: Stages) -> str:
+    """A hash that stands for the logs."""
+    return stages.key("log") if case.standin else sha256(*map(Path, case.logs))
+
+
+def record_twin(case: Case, log: Log) -> Twin:
+    """The model as given, lifted as the robot was while it was recorded."""
+    return case.stated.twin(case.robot, log, in_air=lifted(case))
 
 
 def identified(case: Case, stages: Stages) -> Identified:
     """Record the robot, fit the model to it, and say whether a policy may be trained in what is believed then."""
-    logs = log_of(case, stages)
-    in_air = lifted(case) if case.standin else case.hoist and imu_of(case.twin().model) is not None
-    walks = not in_air and imu_of(case.twin().model) is not None
+    logs, walks = log_of(case, stages), walking(case)
 
     def make(folder: Path) -> None:
         def tick(text: str) -> None:
@@ -63,16 +75,16 @@ def identified(case: Case, stages: Stages) -> Identified:
         if walks:
             found: Fit | WalkingFit = _walked(case, stages, logs)
         else:
-            twin = case.stated.twin(case.robot, logs[0], in_air=in_air)
-            found = fit(twin, logs, progress=folder / "progress.json", resume=(folder / "progress.json").is_file(), tick=tick)
+            kept = folder / "progress.json"
+            found = fit(record_twin(case, logs[0]), logs, progress=kept, resume=kept.is_file(), tick=tick)
         found.save(folder)
 
     inputs = {
         "robot": sha256(*files_of(case.robot)),
         "stated": case.stated,
-        "log": stages.key("log") if case.standin else sha256(*map(Path, case.logs)),
-        "in_air": in_air,
-        "policy": str(to_tune(case, stages)) if walks else "",
+        "log": logs_key(case, stages),
+        "hoist": case.hoist,
+        "policy": contents(to_tune(case, stages)) if walks else "",
     }
     load: Callable[[Path], Fit | WalkingFit] = WalkingFit.load if walks else Fit.load
     return _judged(case, stages, stages.run(FITTED, inputs, make, load, says="fitting the model to the log"))

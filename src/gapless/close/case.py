@@ -20,6 +20,9 @@ TUNING = 120
 SHIPPED = Path(__file__).with_name("policies")
 """Policies of the built-in quadruped that come with the project; `docs/close.md` has the commands that make them."""
 
+STANDIN = Path(__file__).with_name("standin.toml")
+"""The robot with secrets that a loop is shown on unless another is named."""
+
 
 def _folder(value: os.PathLike[str] | str, what: str) -> str:
     return text(os.fspath(value), what)
@@ -69,3 +72,10 @@ class Case(Checked):
     def twin(self, in_air: bool = False) -> Twin:
         """The model before anything is fitted."""
         return self.stated.twin(self.robot, in_air=in_air)
+
+
+def shipped(robot: str, task: str, stated: Stated) -> dict[str, str]:
+    """Policies that come with the project, as fields of a case; none but for the quadruped as it is."""
+    if (robot, task) != ("quadruped", "velocity") or stated != Stated():
+        return {}
+    return {"policy": str(SHIPPED / "quadruped_nominal"), "base": str(SHIPPED / "quadruped_wide")}

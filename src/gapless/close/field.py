@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,14 @@ from gapless.close.case import Case
 from gapless.close.stages import Stages
 from gapless.errors import BadInput
 from gapless.files import sha256
-from gapless.learn import CourseResult, run_course, task_of
+from gapless.learn import CourseResult, Environment, run_course, task_of
 from gapless.logs import Log, read, write
 from gapless.plain import read_json, write_json
 from gapless.policy import Pilot, load_policy
-from gapless.robots import imu_of
-from gapless.twin import Point, Twin
-from gapless.worlds import StandIn, StandInSpec, build_standin, motion_periods, plan_motion, record
+from gapless.report import Film
+from gapless.robots import base_joint, imu_of
+from gapless.twin import Point, Twin, quantities
+from gapless.worlds import StandIn, StandInSpec, build_standin, film, motion_periods, plan_motion, record
 
 LOG_SECONDS = 20.0
 """Of rich motion, after which a fit of single joints gains little; of walking, as much as is left."""
@@ -90,6 +92,45 @@ def scored(case: Case, policy: Path, draws: int = 2, seed: int = 1, threads: int
     return run_course(
         twin, task_of(case.task, twin), load_policy(policy), Point(twin.space, values), rng, draws, threads=threads
     )
+
+
+def named(spec: StandInSpec) -> dict[str, float]:
+    """The secrets of a stand-in that its file names, as a fit sees them: a delay is that of the whole loop, and strength is
+    part of gains, as no position tells them apart."""
+    truth = StandIn(dataclasses.replace(spec, in_air=False))
+    every, seen = truth.reveal(), truth.named()
+    for name in dict.fromkeys(n for n in every if quantities.of(n).stands_for):
+        others = [other for other in quantities.stood_for(name) if other in every]
+        if name.startswith("latency."):  # jitter delays by half of it on average
+            late = sum(every[other] for other in others) + every.get("latency.jitter", 0.0) / 2
+            if name in seen or any(other in seen for other in others):
+                seen[name] = every[name] + late
+        elif any(other in seen for other in others) or name in seen:
+            seen[name] = every[name] * float(np.prod([every[other] for other in others]))
+        for other in others:
+            seen.pop(other, None)
+    return seen
+
+
+def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Film | None:
+    """The robot under several policies that are asked for the same thing and kicked alike, where it has legs."""
+    twin, values = field_twin(case.secret)
+    seen: dict[str, list[Array]] = {name: [] for name in policies}
+    for name, folder in policies.items():
+
+        def watch(environment: Environment, rows: list[Array] = seen[name]) -> None:
+            rows.append(environment.worlds.qpos[0].copy())
+
+        each = trials_of(load_policy(folder), twin, task_of(case.task, twin), seed=case.seed + 1, seconds=seconds)
+        asked = np.array([WALK]) if len(each.task.commands) == len(WALK) else each.commands(1)
+        each.run(values[None], asked, each.usual_push, watch)
+    moved = {name: np.array(rows) for name, rows in seen.items()}
+    q = {name: rows[:, [d.qpos for d in twin.drives]] for name, rows in moved.items()}
+    free = base_joint(twin.model)
+    first = 0 if free is None else int(twin.model.jnt_qposadr[free])
+    base = None if free is None else {name: rows[:, first : first + 7] for name, rows in moved.items()}
+    time = np.arange(len(next(iter(q.values()))), dtype=np.float64) * twin.control_dt
+    return film(twin, time, q, base)
 
 
 def contents(policy: Path | None) -> str:

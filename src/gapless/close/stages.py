@@ -87,9 +87,10 @@ class Stages:
         """
         folder = self.folder / name
         key = key_of({"version": metadata.version("gapless"), **inputs})
-        if robot and self.spent + robot > self.budget + 1e-6:
+        spent = sum(r.robot for other, r in self.records.items() if other != name)
+        if robot and spent + robot > self.budget + 1e-6:
             raise StageFailed(
-                f"stage {name}: needs {robot:g} s of robot time, and of {self.budget:g} s {self.spent:g} s are spent; "
+                f"stage {name}: needs {robot:g} s of robot time, and of {self.budget:g} s {spent:g} s are spent; "
                 f"allow more (--robot-time), what was done until then is kept in {self.folder}"
             )
         found = read_record(folder)
