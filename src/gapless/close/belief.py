@@ -1,0 +1,153 @@
+"""What a log told about the robot, as a belief that a policy may be trained in; or why it may not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gapless.close.case import Case
+from gapless.close.field import WALK, contents, lifted, recorded
+from gapless.close.stages import Stages
+from gapless.close.training import to_tune, trained
+from gapless.files import sha256, within
+from gapless.identify import Fit, WalkingFit, fit, fit_walking
+from gapless.learn import joint_mirror
+from gapless.logs import Log, read
+from gapless.policy import Pilot, load_policy
+from gapless.robots import files_of, imu_of
+from gapless.twin import Gaussian, Twin, belief_table, quantities, save_belief
+
+WIDER = 2.0
+"""Times as wide as a fit says is what it believes, where its numbers are not to be trusted: on robots that no fit was developed
+on, 90 % intervals held 65 to 90 % of the true values, which is what 1 to 1.8 times too narrow ones do."""
+LOPSIDED = 0.5
+"""Scaled units that left and right may differ by: half a real mismatch, as `trust` has it for joints alike."""
+FITTED, BELIEF = "fit", "belief.json"
+
+
+@dataclass(frozen=True)
+class Identified:
+    """What a log told."""
+
+    fit: Fit | WalkingFit
+    belief: Path | None
+    """The file to train in; None where the fit must not be used."""
+    lopsided: bool
+    """Whether left and right differ, so that a mirrored robot is another one."""
+    said: str
+    """What may be done with it, and why."""
+
+
+def walking(case: Case) -> bool:
+    """Whether the robot is seen only while it walks: it has a free base and no hoist."""
+    return not lifted(case) and imu_of(case.twin().model) is not None
+
+
+def log_of(case: Case, stages: Stages) -> list[Log]:
+    """Logs of the robot: those given, else recorded within the robot time."""
+    if case.standin is None:
+        return [read(path) for path in case.logs]
+    return [recorded(case, stages, to_tune(case, stages) if walking(case) else None)]
+
+
+def logs_key(case: Case, stages: Stages) -> str:
+    """A hash that stands for the logs."""
+    return stages.key("log") if case.standin else sha256(*map(Path, case.logs))
+
+
+def record_twin(case: Case, log: Log) -> Twin:
+    """The model as given, lifted as the robot was while it was recorded."""
+    return case.stated.twin(case.robot, log, in_air=lifted(case))
+
+
+def identified(case: Case, stages: Stages) -> Identified:
+    """Record the robot, fit the model to it, and say whether a policy may be trained in what is believed then."""
+    logs, walks = log_of(case, stages), walking(case)
+
+    def make(folder: Path) -> None:
+        def tick(text: str) -> None:
+            stages.tell(f"fitting: {text}", None)
+
+        if walks:
+            found: Fit | WalkingFit = _walked(case, stages, logs)
+        else:
+            kept = folder / "progress.json"
+            found = fit(record_twin(case, logs[0]), logs, progress=kept, resume=kept.is_file(), tick=tick)
+        found.save(folder)
+
+    inputs = {
+        "robot": sha256(*files_of(case.robot)),
+        "stated": case.stated,
+        "log": logs_key(case, stages),
+        "hoist": case.hoist,
+        "policy": contents(to_tune(case, stages)) if walks else "",
+    }
+    load: Callable[[Path], Fit | WalkingFit] = WalkingFit.load if walks else Fit.load
+    return _judged(case, stages, stages.run(FITTED, inputs, make, load, says="fitting the model to the log"))
+
+
+def _walked(case: Case, stages: Stages, logs: list[Log]) -> WalkingFit:
+    policy = load_policy(to_tune(case, stages) if case.standin else Path(case.policy))
+    twin = case.stated.twin(case.robot, logs[0])
+    return fit_walking(
+        twin, logs, lambda n: Pilot(policy, twin, WALK, n).answer, tick=lambda text: stages.tell(f"fitting: {text}", None)
+    )
+
+
+def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:
+    """Whether a policy may be trained in what a fit believes: as it is, wider, or not at all."""
+    lopsided = isinstance(found.belief, Gaussian) and is_lopsided(case.twin(), found.belief)
+    if not found.predicts:
+        return Identified(found, None, lopsided, f"The fit is not used: {_first(found)}")
+    folder = stages.folder / FITTED
+    doubt = found.suspicion if isinstance(found, WalkingFit) else next(iter(found.suspicions), "")
+    if not doubt or not isinstance(found.belief, Gaussian):
+        return Identified(found, folder / BELIEF, lopsided, "Nothing speaks against the fit: worlds are drawn from its belief.")
+    path = folder / f"wider_{BELIEF}"
+    wider = dataclasses.replace(found.belief, covariance=found.belief.covariance * WIDER**2)
+    with within(path):
+        save_belief(wider, path, belief_table(folder / BELIEF).get("twin"))
+    said = f"The fit predicts, but its numbers are not to be trusted ({doubt}), so worlds are drawn {WIDER:g} times as wide."
+    return Identified(found, path, lopsided, said)
+
+
+def _first(found: Fit | WalkingFit) -> str:
+    return found.verdict().text if isinstance(found, WalkingFit) else found.against[0]
+
+
+def is_lopsided(twin: Twin, belief: Gaussian) -> bool:
+    """Whether a belief makes left and right differ by more than chance and half a real mismatch."""
+    mirror, space = joint_mirror(twin), belief.space
+    if mirror is None:
+        return False
+    partner = {joint: twin.joints[int(i)] for joint, i in zip(twin.joints, mirror.index, strict=True)}
+    places = {name: i for i, p in enumerate(space.parameters) for name in p.members or (p.name,)}
+    rows = []
+    for name, i in places.items():
+        quantity, _, of = name.partition("/")
+        row = np.zeros(len(space))
+        if quantities.of(name).mirrored:
+            row[i] = 1.0
+        elif (other := places.get(f"{quantity}/{partner.get(of)}", i)) != i:
+            row[i], row[other] = 1.0, -1.0
+        rows.append(row)
+    across = np.array(rows).reshape(-1, len(space))
+    nominal = space.to_scaled(space.nominal)
+    apart, chance = across @ (belief.centre - nominal), np.sqrt(np.einsum("ij,jk,ik->i", across, belief.covariance, across))
+    return bool((np.abs(apart) > np.maximum(LOPSIDED, 1.645 * chance)).any())
+
+
+def tuned_in(name: str, preset: str) -> Callable[[Case, Stages], Path]:
+    """The remedy that tunes in worlds of a preset about what a log told; where that must not be used, nothing is tuned."""
+
+    def remedy(case: Case, stages: Stages) -> Path:
+        known, start = identified(case, stages), to_tune(case, stages)
+        if known.belief is None:
+            return start
+        return trained(case, stages, name, preset, known.belief, start, mirror=not known.lopsided)
+
+    return remedy
