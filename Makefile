@@ -1,11 +1,15 @@
-# `make demo` shows the main job on a built-in robot; `make test` installs and passes the tests. Both set everything up.
+# `make demo` closes the loop on a built-in robot, `make quick` shows gap and fit in a minute; `make test` installs and passes
+# the tests. All set everything up.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench engines setup clean
+.PHONY: demo quick test check bench engines setup clean
 
 demo: setup
+	$(BIN)/gapless close --out out/close
+
+quick: setup
 	$(BIN)/python examples/demo.py
 
 test: setup

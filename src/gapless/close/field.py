@@ -112,6 +112,13 @@ def named(spec: StandInSpec) -> dict[str, float]:
     return seen
 
 
+def changed_causes(spec: StandInSpec) -> set[str]:
+    """Causes that a stand-in's file hides: what it changes and adds, and what stands for these in a fit."""
+    truth = StandIn(dataclasses.replace(spec, in_air=False))
+    names = {*truth.named(), *(n for n in truth.reveal() if n.partition(".")[0] in spec.add and n.partition(".")[0] != "gains")}
+    return {quantities.cause(name) or name.partition("/")[0] for name in names | set(named(spec))}
+
+
 def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Film | None:
     """The robot under several policies that are asked for the same thing and kicked alike, where it has legs."""
     twin, values = field_twin(case.secret)
