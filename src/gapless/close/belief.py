@@ -13,17 +13,17 @@ from gapless.close.case import Case
 from gapless.close.field import WALK, contents, lifted, recorded
 from gapless.close.stages import Stages
 from gapless.close.training import to_tune, trained
-from gapless.files import sha256, within
+from gapless.files import sha256
 from gapless.identify import Fit, WalkingFit, fit, fit_walking
-from gapless.learn import joint_mirror
+from gapless.learn import box_belief, joint_mirror
 from gapless.logs import Log, read
 from gapless.policy import Pilot, load_policy
 from gapless.robots import files_of, imu_of
-from gapless.twin import Gaussian, Twin, belief_table, quantities, save_belief
+from gapless.twin import Box, Gaussian, Twin, belief_table, quantities, save_belief
 
-WIDER = 2.0
-"""Times as wide as a fit says is what it believes, where its numbers are not to be trusted: on robots that no fit was developed
-on, 90 % intervals held 65 to 90 % of the true values, which is what 1 to 1.8 times too narrow ones do."""
+LOOSE = 0.6
+"""Scaled units: how far off a number may be of which the field states no range; see `identify`."""
+NINETY = 1.645
 LOPSIDED = 0.5
 """Scaled units that left and right may differ by: half a real mismatch, as `trust` has it for joints alike."""
 FITTED, BELIEF = "fit", "belief.json"
@@ -99,20 +99,35 @@ def _walked(case: Case, stages: Stages, logs: list[Log]) -> WalkingFit:
 
 
 def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:
-    """Whether a policy may be trained in what a fit believes: as it is, wider, or not at all."""
+    """Whether a policy may be trained in what a fit believes, and in how wide a part of it."""
     lopsided = isinstance(found.belief, Gaussian) and is_lopsided(case.twin(), found.belief)
     if not found.predicts:
         return Identified(found, None, lopsided, f"The fit is not used: {_first(found)}")
     folder = stages.folder / FITTED
+    if not isinstance(found.belief, Gaussian):
+        return Identified(found, folder / BELIEF, lopsided, "Worlds are drawn from the fit's belief.")
+    path, recipe = folder / f"trained_{BELIEF}", belief_table(folder / BELIEF).get("twin")
+    twin = case.stated.twin(case.robot, belief=folder / BELIEF)
+    save_belief(no_wider(found.belief, box_belief(twin, quantities.ranges("wide"))), path, recipe)
     doubt = found.suspicion if isinstance(found, WalkingFit) else next(iter(found.suspicions), "")
-    if not doubt or not isinstance(found.belief, Gaussian):
-        return Identified(found, folder / BELIEF, lopsided, "Nothing speaks against the fit: worlds are drawn from its belief.")
-    path = folder / f"wider_{BELIEF}"
-    wider = dataclasses.replace(found.belief, covariance=found.belief.covariance * WIDER**2)
-    with within(path):
-        save_belief(wider, path, belief_table(folder / BELIEF).get("twin"))
-    said = f"The fit predicts, but its numbers are not to be trusted ({doubt}), so worlds are drawn {WIDER:g} times as wide."
+    said = "Worlds are drawn about the numbers of the fit, as far off as it believes, but no farther than the field draws them."
+    if doubt:
+        said = f"The fit predicts, but its numbers may be wrong ({doubt}): the trial on the robot decides. {said}"
     return Identified(found, path, lopsided, said)
+
+
+def no_wider(belief: Gaussian, field: Box) -> Gaussian:
+    """A belief that is about as sure of each number as the ranges of the field, or surer.
+
+    A log cannot make anybody less sure than they were without it. Fits that only see positions leave a factor open that gains,
+    friction and inertia share, which masses settle; robots of half or twice the strength are not worth learning on.
+    """
+    half = (field.space.to_scaled(field.high) - field.space.to_scaled(field.low)) / 2
+    drawn = dict(zip(field.space.names, half.tolist(), strict=True))
+    widest = [max((drawn[n] for n in p.members or (p.name,) if n in drawn), default=0.0) for p in belief.space.parameters]
+    most = np.where(np.array(widest) > 0, np.array(widest) / NINETY, LOOSE)
+    by = np.minimum(1.0, most / np.sqrt(np.maximum(np.diag(belief.covariance), 1e-18)))
+    return dataclasses.replace(belief, covariance=belief.covariance * np.outer(by, by))
 
 
 def _first(found: Fit | WalkingFit) -> str:

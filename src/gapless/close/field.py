@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -85,13 +86,29 @@ def tried(case: Case, stages: Stages, name: str, policy: Path, trials: int = TRI
     return stages.run(name, inputs, make, load, trials * TRIAL_SECONDS, f"trying {name} on the robot, {trials} times")
 
 
-def scored(case: Case, policy: Path, draws: int = 2, seed: int = 1, threads: int = 0) -> CourseResult:
-    """A policy at length on the robot, kicked: for judging remedies, not for remedies to look at."""
+def scored(
+    case: Case,
+    policy: Path,
+    draws: int = 2,
+    seed: int = 1,
+    threads: int = 0,
+    later: StandInSpec | None = None,
+    since: float = 0.0,
+) -> CourseResult:
+    """A policy at length on the robot, kicked: for judging remedies, not for remedies to look at.
+
+    later: what the robot has become after `since` seconds, with the mechanisms that it had.
+    """
     twin, values = field_twin(case.secret)
-    rng = np.random.default_rng([seed, 0x5C0])
-    return run_course(
-        twin, task_of(case.task, twin), load_policy(policy), Point(twin.space, values), rng, draws, threads=threads
-    )
+    rng, changed = np.random.default_rng([seed, 0x5C0]), None if later is None else field_twin(later)[1]
+    periods = itertools.count(1)
+
+    def watch(environment: Environment) -> None:
+        if next(periods) == round(since / twin.control_dt) and changed is not None:
+            environment.worlds.write(changed)
+
+    robots, task = Point(twin.space, values), task_of(case.task, twin)
+    return run_course(twin, task, load_policy(policy), robots, rng, draws, threads=threads, watch=watch)
 
 
 def named(spec: StandInSpec) -> dict[str, float]:
@@ -110,6 +127,13 @@ def named(spec: StandInSpec) -> dict[str, float]:
         for other in others:
             seen.pop(other, None)
     return seen
+
+
+def changed_causes(spec: StandInSpec) -> set[str]:
+    """Causes that a stand-in's file hides: what it changes and adds, and what stands for these in a fit."""
+    truth = StandIn(dataclasses.replace(spec, in_air=False))
+    names = {*truth.named(), *(n for n in truth.reveal() if n.partition(".")[0] in spec.add and n.partition(".")[0] != "gains")}
+    return {quantities.cause(name) or name.partition("/")[0] for name in names | set(named(spec))}
 
 
 def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Film | None:

@@ -17,7 +17,7 @@ from gapless.arrays import Array
 from gapless.check import PolicyCheck, check, losses
 from gapless.close.belief import Identified, identified, log_of, logs_key, record_twin, walking
 from gapless.close.case import Case
-from gapless.close.field import LOG_SECONDS, TRIAL_SECONDS, TRIALS, contents, filmed, named, scored, tried
+from gapless.close.field import LOG_SECONDS, TRIAL_SECONDS, TRIALS, changed_causes, contents, filmed, named, scored, tried
 from gapless.close.result import Blamed, Closed, Found, Scored, Spent
 from gapless.close.stages import Stages, Tell
 from gapless.close.training import CURVE, on_robot, to_tune, trained
@@ -179,8 +179,8 @@ def _gathered(
     verdicts |= {"fit": found.verdict().text, "belief": known.said}
     verdicts |= {"check": checked.verdict().text} if checked else {}
     blamed = causes["explanation"]["mechanisms"] if causes else []
-    changed = {quantities.cause(name) or name.partition("/")[0] for name in truth}
-    names = [str(cause["name"]) for cause in blamed]
+    changed = changed_causes(case.secret) if case.standin else set()
+    names = {str(cause["name"]) for cause in blamed}
     walked = isinstance(found, WalkingFit)
     curve = read_json(policies[TUNED] / CURVE)["curve"] if TUNED in policies else []
     return Closed(
@@ -194,7 +194,7 @@ def _gathered(
         trials={name: each.tolist() for name, each in trials.items()},
         course={},
         causes=[Blamed(str(c["name"]), float(c["share"]), c["name"] in changed) for c in blamed],
-        missed=sorted(changed - set(names)) if causes else [],
+        missed=sorted(changed - names - {other for name in names for other in quantities.stood_for(name)}),
         numbers=_numbers(found, truth),
         gap=found.heldout_given if isinstance(found, WalkingFit) else found.heldout.given,
         left=found.heldout if isinstance(found, WalkingFit) else found.heldout.fit,

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from gapless.report import BLUE, Cell, Plot, Section, Table, Verdict, few, in_terminal, known, line, percent, short
 
 if TYPE_CHECKING:
-    from gapless.close.result import Closed
+    from gapless.close.result import Closed, Found
 
 HEADLINE = {
     "closed": "The gap is closed as far as the robot's time allowed.",
@@ -99,20 +99,26 @@ def _causes(result: Closed) -> Section | None:
 
 
 def _numbers(result: Closed) -> Section | None:
+    """Numbers by quantity: medians, and how many of the intervals hold the truth."""
     if not result.numbers:
         return None
-    rows: list[list[str | Cell]] = []
+    groups: dict[str, list[Found]] = {}
     for n in sorted(result.numbers, key=lambda n: not known(n.truth)):
-        holds = n.low <= n.truth <= n.high
-        truth: str | Cell = "–" if not known(n.truth) else short(n.truth) if holds else Cell(short(n.truth), 0.5)
-        rows.append([n.name, short(n.nominal), short(n.value), f"{short(n.low)} to {short(n.high)}", truth, n.unit or "–"])
+        groups.setdefault(n.name.partition("/")[0], []).append(n)
+    rows: list[list[str | Cell]] = []
+    for quantity, of in groups.items():
+        sided = [n for n in of if known(n.truth)]
+        holds = sum(n.low <= n.truth <= n.high for n in sided)
+        middle = [float(np.median(x)) for x in zip(*((n.nominal, n.value, n.low, n.high) for n in of), strict=True)]
+        truth = short(float(np.median([n.truth for n in sided]))) if sided else "–"
+        name = quantity if len(of) == 1 else f"{quantity} ({len(of)}, median)"
+        interval = f"{short(middle[2])} to {short(middle[3])}"
+        held: str | Cell = Cell(f"{holds} of {len(sided)}", 1 - holds / len(sided)) if sided else "–"
+        rows.append([name, short(middle[0]), short(middle[1]), interval, truth, held, of[0].unit or "–"])
     text = ["Numbers of the robot as the fit has them, with 90 % intervals; beside the truth where the robot is a stand-in."]
     text.append(f"On what the fit did not see, the model's error went from {_error(result)}.")
-    head = ("number", "model", "found", "90 % interval", "truth", "unit")
-    return Section("What the robot is", text, Table(head, rows[:MOST]))
-
-
-MOST = 30  # numbers that are shown
+    head = ("number", "model", "found", "90 % interval", "truth", "intervals that hold it", "unit")
+    return Section("What the robot is", text, Table(head, rows))
 
 
 def _error(result: Closed) -> str:

@@ -15,6 +15,8 @@ from gapless.plain import read_json, write_json
 from gapless.robots import files_of
 
 CURVE = "curve.json"
+CHECKPOINTS = 6
+"""Of a tuning: at each, the policy is judged on unseen robots, which takes as long as five iterations."""
 
 
 def trained(
@@ -38,7 +40,8 @@ def trained(
         settings: of PPO, over those that suit the task.
     """
     iterations = case.iterations if start is not None else case.scratch or None
-    settings = {"iterations": iterations, **settings}
+    often = {"every": max(1, case.iterations // CHECKPOINTS)} if start is not None else {}
+    settings = {"iterations": iterations, **often, **settings}
     run = plan_run(case.task, case.robot, belief, preset, settings, seed=case.seed, stated=case.stated)
 
     def make(folder: Path) -> None:
@@ -48,13 +51,13 @@ def trained(
         def tell(news: News) -> None:
             progress, left = news.progress, run.settings.iterations - news.progress.iteration
             took.append(progress.collect + progress.update)
-            stages.tell(
-                f"training {name}: {progress.iteration} of {run.settings.iterations}, reward {progress.reward:.2f}",
-                left * sum(took) / len(took),
-            )
             if news.unseen is not None:
                 curve.append({"iteration": progress.iteration, "reward": progress.reward, "unseen": news.unseen})
                 write_json(folder / CURVE, {"curve": curve})
+            so_far = (
+                f", iteration {curve[-1]['iteration']} of {run.settings.iterations}: reward {news.best:.2f}" if curve else ""
+            )
+            stages.tell(f"training {name}{so_far}", left * sum(took) / len(took))
 
         took: list[float] = []
         train(load_run(folder) if again else run, folder, tell, resume=again, start=start)

@@ -121,7 +121,7 @@ def plan_run(
     """
     stated = {name: value for name, value in (settings or {}).items() if value is not None}
     if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too
-        stated["every"] = max(1, min(PPOSettings.every, stated["iterations"] // 10))
+        stated.setdefault("every", max(1, min(PPOSettings.every, stated["iterations"] // 10)))
     preset = preset or ("narrow" if belief else "wide")
     robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(Path(belief).resolve()) if belief else "", **more)
