@@ -7,7 +7,21 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 SOURCE = Path(__file__).parents[1] / "src" / "gapless"
-LOOP = ("robots", "logs", "twin", "worlds", "measure", "gap", "identify", "explain", "policy", "learn", "check", "close", "report")
+LOOP = (
+    "robots",
+    "logs",
+    "twin",
+    "worlds",
+    "measure",
+    "gap",
+    "identify",
+    "explain",
+    "policy",
+    "learn",
+    "check",
+    "close",
+    "report",
+)
 PACKAGES = [name for name in LOOP if (SOURCE / name / "__init__.py").is_file()]
 
 
