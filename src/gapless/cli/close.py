@@ -1,4 +1,4 @@
-"""`gapless close`: from a policy that falls on the robot to one that walks, and why; the whole loop."""
+"""`gapless close`: the whole loop, from a policy that falls to one that walks."""
 
 from __future__ import annotations
 

@@ -30,6 +30,8 @@ TRIAL_SECONDS = 4.0
 """Of one trial: a second to settle, and a kick after two and a half."""
 TRIALS = 4
 """Of each policy that is compared."""
+BESIDE = 0.8
+"""Between robots that are shown side by side [m]."""
 WALK = (0.5, 0.0, 0.0)
 """What a walking robot is asked for while it is recorded."""
 
@@ -143,7 +145,8 @@ def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Fi
     for name, folder in policies.items():
 
         def watch(environment: Environment, rows: list[Array] = seen[name]) -> None:
-            rows.append(environment.worlds.qpos[0].copy())
+            over = len(rows) > 0 and environment.scene.time[0] < len(rows) * environment.twin.control_dt - 1e-6
+            rows.append(rows[-1] if over else environment.worlds.qpos[0].copy())  # one that fell stays down
 
         each = trials_of(load_policy(folder), twin, task_of(case.task, twin), seed=case.seed + 1, seconds=seconds)
         asked = np.array([WALK]) if len(each.task.commands) == len(WALK) else each.commands(1)
@@ -152,7 +155,8 @@ def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Fi
     q = {name: rows[:, [d.qpos for d in twin.drives]] for name, rows in moved.items()}
     free = base_joint(twin.model)
     first = 0 if free is None else int(twin.model.jnt_qposadr[free])
-    base = None if free is None else {name: rows[:, first : first + 7] for name, rows in moved.items()}
+    beside = {name: np.array([0.0, BESIDE * i, 0.0, 0.0, 0.0, 0.0, 0.0]) for i, name in enumerate(moved)}
+    base = None if free is None else {name: rows[:, first : first + 7] + beside[name] for name, rows in moved.items()}
     time = np.arange(len(next(iter(q.values()))), dtype=np.float64) * twin.control_dt
     return film(twin, time, q, base)
 

@@ -26,6 +26,7 @@ from gapless.explain import diagnose
 from gapless.files import sha256
 from gapless.identify import Fit, WalkingFit
 from gapless.learn import CourseResult, draw_from, run_course, task_of
+from gapless.measure import admit
 from gapless.plain import read_json, write_json
 from gapless.policy import load_policy
 from gapless.robots import files_of
@@ -60,6 +61,10 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         score: whether policies are judged at length in the end, where the robot is a stand-in.
     """
     stages = Stages(Path(folder), case.budget, tell)
+    task_of(case.task, case.twin())  # refused before anything is computed, as logs of another robot are
+    if case.standin is None:
+        logs = log_of(case, stages)
+        admit(record_twin(case, logs[0]), logs)
     stages.folder.mkdir(parents=True, exist_ok=True)
     policies = {AS_IT_WAS: on_robot(case, stages)}
     policies[BASE] = to_tune(case, stages)

@@ -80,7 +80,7 @@ def _policies(result: Closed) -> Section:
             "no stage has seen them. After a fall, a robot errs as one that stands still."
         )
     if result.film:
-        text.append("In the film are the robot under the policy as it was, and as a ghost under the one that is kept.")
+        text.append("In the film it walks under the policy as it was, and beside it, as a ghost, under the one that is kept.")
     return Section("The policies on the robot", text, Table(head, rows), film=result.film)
 
 
