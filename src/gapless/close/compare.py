@@ -114,10 +114,10 @@ def compare(
 def units(plan: Plan) -> list[list[Unit]]:
     """The work in rounds, each of which needs what the rounds before it left."""
     given = shipped(plan.robot, plan.task, Stated())
-    first = [] if given else [(seed, None, (name,)) for name in FIRST for seed in plan.seeds]
+    starts = [] if given else [name for name in FIRST if name in plan.techniques or set(plan.techniques) - set(FIRST)]
     free = [t.name for t in TECHNIQUES if t.name in plan.techniques and _free(t) and t.name not in FIRST]
     return [
-        [*first],
+        [(seed, None, (name,)) for name in starts for seed in plan.seeds],
         [(seed, None, (name,)) for name in free for seed in plan.seeds],
         [(seed, mismatch, plan.techniques) for seed in plan.seeds for mismatch in plan.mismatches],
     ]
@@ -147,10 +147,10 @@ def work(plan: Plan, folder: Path, unit: Unit) -> list[Row]:
 def _row(plan: Plan, home: Path, alone: Case, technique: Technique, mismatch: Mismatch) -> Row:
     """A technique on one robot: applied, then scored; where a stage fails, the policy that would have been tuned stays."""
     place, note, later = home / mismatch.name, "", mismatch.changed(alone.secret)
-    base = to_tune(alone, Stages(home))
     if _free(technique):
         outcome = applied(technique, alone, home, lambda text, left: None)
     else:
+        base = to_tune(alone, Stages(home))
         # what cheats also knows what the robot will be
         standin = later if later and technique.cheats else alone.secret
         case = dataclasses.replace(alone, base=str(base), standin=standin)
