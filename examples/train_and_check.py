@@ -8,6 +8,7 @@ Leaves the policy (ONNX with its contract) in out/lift. So short a training is n
 from pathlib import Path
 
 import gapless
+from gapless.check import check
 
 OUT = Path("out/lift")
 
@@ -16,7 +17,7 @@ def main() -> None:
     run = gapless.plan_run("swing", "bench", settings={"iterations": 5, "worlds": 64})
     gapless.train(run, OUT)
     print(gapless.enter(OUT).judge(draws=1))  # on robots that it has never met, beside a policy that does nothing
-    verdict = gapless.check(OUT, "bench", seconds=4.0)  # does the file say what a runtime must know, and is it true?
+    verdict = check(OUT, "bench", seconds=4.0)  # does the file say what a runtime must know, and is it true?
     print(verdict)
 
 
