@@ -82,12 +82,14 @@ def test_the_best_remedy_is_one_that_can_be_had_and_its_gain_is_in_pairs():
     assert low < more < high and more == pytest.approx(0.3)
     alone = result.mean("informed", "latency")
     assert high - low < 1.5 * (alone[2] - alone[1])  # luck that both share does not count twice
-    assert "informed helps most" in result.verdict().text and "over wide" in result.verdict().text
+    assert result.verdict().good and "the technique 'informed': 80% (" in result.verdict().text
+    assert "+30 points" in result.verdict().text
 
 
 def test_a_technique_that_does_not_help_gains_nothing():
-    more, low, high = made(better=0.0).gain("informed", "latency")
-    assert more == low == high == 0.0
+    result = made(better=0.0)
+    assert result.gain("informed", "latency") == (0.0, 0.0, 0.0)
+    assert not result.verdict().good
 
 
 def test_a_comparison_saves_itself_with_its_picture_and_loads_again(tmp_path):

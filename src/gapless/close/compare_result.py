@@ -66,14 +66,18 @@ class Compared(Result):
         return list(dict.fromkeys(r.mismatch for r in self.rows))
 
     @property
+    def counted(self) -> list[str]:
+        """All but the control, where there are others."""
+        return [m for m in self.mismatches if m != CONTROL] or [CONTROL]
+
+    @property
     def seeds(self) -> int:
         return len({r.seed for r in self.rows})
 
     def of(self, technique: str, mismatch: str = "") -> list[Row]:
         """The rows of a technique, on one mismatch or on all but the control."""
-        return [
-            r for r in self.rows if r.technique == technique and r.mismatch in (mismatch or set(self.mismatches) - {CONTROL})
-        ]
+        wanted = [mismatch] if mismatch else self.counted
+        return [r for r in self.rows if r.technique == technique and r.mismatch in wanted]
 
     def mean(self, technique: str, mismatch: str = "", what: str = "held") -> tuple[float, float, float]:
         """A figure's mean over seeds, mismatches and runs, with its 90 % interval."""
@@ -89,16 +93,17 @@ class Compared(Result):
         return max((t for t in self.says if t not in self.limits), key=lambda t: self.mean(t, mismatch)[0])
 
     def verdict(self) -> Verdict:
-        best, runs = self.best(), sum(len(r.held) for r in self.of(self.best()))
+        best, robots = self.best(), len(self.counted)
         held, low, high = self.mean(best)
         text = (
-            f"{best} helps most: {held:.0%} of {runs} runs hold ({low:.0%} to {high:.0%}), over "
-            f"{len(set(self.mismatches) - {CONTROL})} mismatches of the {self.robot} and {self._seeds()}."
+            f"Most runs hold with the technique {best!r}: {held:.0%} ({low:.0%} to {high:.0%}), over {robots} "
+            f"mismatch{'es' if robots > 1 else ''} of the {self.robot} and {self._seeds()}."
         )
-        if best != STANDARD and STANDARD in self.says:
-            more, low, high = self.gain(best)
-            text += f" That is {100 * more:+.0f} points ({100 * low:+.0f} to {100 * high:+.0f}) over {STANDARD}, run by run."
-        return Verdict(text, good=True)
+        if best == STANDARD or STANDARD not in self.says:
+            return Verdict(text, good=best != STANDARD)
+        more, low, high = (100 * x for x in self.gain(best))
+        text += f" That is {more:+.0f} points ({low:+.0f} to {high:+.0f}) over {STANDARD}, run by run."
+        return Verdict(text if low > 0 else f"{text} It may be chance.", good=low > 0)
 
     def _seeds(self) -> str:
         return f"{self.seeds} seeds" if self.seeds > 1 else "one seed, so that intervals are over runs alone"
