@@ -46,6 +46,7 @@ def page(package: str) -> str:
     blocks = [f"# gapless.{package}", "", f"::: gapless.{package}\n    options: {{show_root_heading: false, members: []}}", ""]
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"gapless.{package}."):
-            names = [a.asname or a.name for a in node.names if not a.name.isupper()]
-            blocks += [f"::: gapless.{package}.{name}\n" for name in names]
+            for alias in (a for a in node.names if not a.name.isupper()):
+                heading = f"\n    options: {{heading: {alias.asname}, toc_label: {alias.asname}}}" if alias.asname else ""
+                blocks.append(f"::: {node.module}.{alias.name}{heading}\n")
     return "\n".join(blocks)
