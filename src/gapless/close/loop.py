@@ -66,10 +66,7 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         logs = log_of(case, stages)
         admit(record_twin(case, logs[0]), logs)
     stages.folder.mkdir(parents=True, exist_ok=True)
-    policies = {AS_IT_WAS: on_robot(case, stages)}
-    policies[BASE] = to_tune(case, stages)
-    if contents(policies[AS_IT_WAS]) == contents(policies[BASE]):
-        del policies[BASE]
+    policies = _policies(case, stages)
     trials = _first_trials(case, stages, policies)
     causes = None if walking(case) else _explained(case, stages)
     known = identified(case, stages)
@@ -79,6 +76,15 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         result = _scored(case, stages, result, policies)
     result.save(stages.folder)
     return result
+
+
+def _policies(case: Case, stages: Stages) -> dict[str, Path]:
+    """What there is before anything is tuned: what is on the robot, and what will be tuned where that is another one."""
+    base = to_tune(case, stages)
+    if case.standin is None and not case.policy:
+        return {BASE: base}
+    first = on_robot(case, stages)
+    return {AS_IT_WAS: first} if contents(first) == contents(base) else {AS_IT_WAS: first, BASE: base}
 
 
 def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict[str, Array]:
@@ -118,12 +124,13 @@ def _choose(
         old = AS_IT_WAS
     if known.belief is None:
         return Choice("not trusted", old, f"{known.said} Nothing was tuned."), None
-    wide, believed = _expected(case, stages, policies.get(BASE, policies[AS_IT_WAS]), known.belief)
+    start = policies[BASE if BASE in policies else AS_IT_WAS]
+    wide, believed = _expected(case, stages, start, known.belief)
     fell = bool(trials) and (trials[old] >= 1).any()
     if believed <= wide + GAIN and not fell:
         why = f"in the worlds that the fit leaves possible the policy loses {believed:.0%} of its task, in `wide` {wide:.0%}"
-        return Choice("nothing to gain", old, f"Nothing was tuned: {why}, and it did not fall on the robot."), None
-    start = policies.get(BASE, policies[AS_IT_WAS])
+        why += ", and it did not fall on the robot" if trials else ""
+        return Choice("nothing to gain", old, f"Nothing was tuned: {why}."), None
     policies[TUNED] = trained(case, stages, "tuned", "informed", known.belief, start, mirror=not known.lopsided)
     checked = _checked(case, stages, policies[TUNED])
     if checked.outcome == "fail":
