@@ -30,6 +30,7 @@ def close(
     robot_time: float = 60.0,
     iterations: int = 120,
     seed: int = 0,
+    oracle: Flag = False,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
     json: Json = False,
 ) -> None:
@@ -50,6 +51,7 @@ def close(
         robot_time: Seconds of the robot's time that log and trials may take.
         iterations: Of tuning.
         seed: Of training.
+        oracle: Tune on the stand-in as it really is, too, which nobody can do with a robot: for comparison.
         out: Folder of the loop: every stage, the result and its page.
     """
     from gapless.close import close as close_loop
@@ -62,7 +64,7 @@ def close(
     case = _case(model, logs, standin, policy, base, about.stated(), given)
     options.assumed(case.twin())
     with stages() as tell:
-        result = close_loop(case, out, tell)
+        result = close_loop(case, out, tell, oracle=oracle)
     options.show(result, json)
     if not json:
         options.tell(f"close.json and the page are in {out}: open {out / 'report.html'}")

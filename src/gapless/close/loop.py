@@ -19,7 +19,8 @@ from gapless.close.belief import Identified, identified, log_of, logs_key, recor
 from gapless.close.case import Case
 from gapless.close.field import LOG_SECONDS, TRIAL_SECONDS, TRIALS, changed_causes, contents, filmed, named, scored, tried
 from gapless.close.result import Blamed, Closed, Found, Scored, Spent
-from gapless.close.stages import Stages, Tell
+from gapless.close.stages import Stages, Tell, key_of
+from gapless.close.techniques import TECHNIQUES
 from gapless.close.training import CURVE, on_robot, to_tune, trained
 from gapless.errors import BadInput
 from gapless.explain import diagnose
@@ -27,12 +28,14 @@ from gapless.files import sha256
 from gapless.identify import Fit, WalkingFit
 from gapless.learn import CourseResult, draw_from, run_course, task_of
 from gapless.measure import admit
-from gapless.plain import read_json, write_json
+from gapless.plain import read_json, typed, write_json
 from gapless.policy import load_policy
 from gapless.robots import files_of
 from gapless.twin import load_belief, quantities
 
-AS_IT_WAS, BASE, TUNED = "as it was", "wide", "tuned"
+AS_IT_WAS, BASE, TUNED, ORACLE = "as it was", "wide", "tuned", "oracle"
+MEASURED = Path(__file__).with_name("oracle.json")
+"""Figures of the oracle on the stand-in that comes along, as `gapless close --oracle` measured them."""
 GLANCES = 2
 """Trials of the policy that is on the robot, which only show how bad it is."""
 GAIN = 0.02
@@ -51,7 +54,13 @@ class Choice:
     why: str
 
 
-def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, left: None, score: bool = True) -> Closed:
+def close(
+    case: Case,
+    folder: str | os.PathLike[str],
+    tell: Tell = lambda text, left: None,
+    score: bool = True,
+    oracle: bool = False,
+) -> Closed:
     """Close the gap of a case: look, record, explain, fit, tune, check, try, keep the better.
 
     Args:
@@ -59,6 +68,7 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         folder: where every stage keeps what it made; a loop that was stopped goes on there.
         tell: told what is being done, and how many seconds are left where that is known.
         score: whether policies are judged at length in the end, where the robot is a stand-in.
+        oracle: whether a policy is tuned on the stand-in as it really is, too: what nobody can do, for scoring.
     """
     stages = Stages(Path(folder), case.budget, tell)
     task_of(case.task, case.twin())  # refused before anything is computed, as logs of another robot are
@@ -73,7 +83,7 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
     choice, checked = _choose(case, stages, policies, trials, known)
     result = _gathered(case, stages, policies, trials, known, causes, choice, checked)
     if case.standin is not None and score:
-        result = _scored(case, stages, result, policies)
+        result = _scored(case, stages, result, policies, oracle)
     result.save(stages.folder)
     return result
 
@@ -229,26 +239,32 @@ def _numbers(found: Fit | WalkingFit, truth: dict[str, float]) -> list[Found]:
     return out
 
 
-def _scored(case: Case, stages: Stages, result: Closed, policies: dict[str, Path]) -> Closed:
+def _scored(case: Case, stages: Stages, result: Closed, policies: dict[str, Path], oracle: bool) -> Closed:
     """The result with every policy judged at length on the stand-in, and a film of the first and the one that is kept."""
-    course = {}
-    for name, policy in policies.items():
-
-        def make(folder: Path, policy: Path = policy) -> None:
-            scored(case, policy).save(folder)
-
-        where = f"score/{name.replace(' ', '_')}"
-        inputs = {"policy": contents(policy), "standin": case.secret, "task": case.task}
-        judged = stages.run(
-            where, inputs, make, CourseResult.load, says=f"scoring the policy {name}: 72 kicked runs, not counted"
-        )
-        figures = judged.summary()
-        course[name] = Scored(
-            falls=figures["falls"],
-            success=figures["success"],
-            velocity_error=figures.get("velocity_error", np.nan),
-            yaw_error=figures.get("yaw_error", np.nan),
-            runs=len(judged.fell),
-        )
-    shown = {AS_IT_WAS: policies[AS_IT_WAS]} | {result.kept: policies[result.kept]}
+    judged, shown = dict(policies), {AS_IT_WAS: policies[AS_IT_WAS]} | {result.kept: policies[result.kept]}
+    apart = Stages(stages.folder, case.budget, stages.tell)  # no part of what the loop takes
+    if oracle:
+        judged[ORACLE] = next(t for t in TECHNIQUES if t.name == ORACLE).remedy(case, apart)
+    course = {name: _course(case, apart, name, policy) for name, policy in judged.items()}
+    measured = read_json(MEASURED) if MEASURED.is_file() else {}
+    if not oracle and measured.get("key") == oracle_key(case):
+        course[ORACLE] = typed(Scored, measured)
     return replace(result, course=course, film=filmed(case, shown))
+
+
+def _course(case: Case, stages: Stages, name: str, policy: Path) -> Scored:
+    def make(folder: Path) -> None:
+        scored(case, policy).save(folder)
+
+    inputs = {"policy": contents(policy), "standin": case.secret, "task": case.task}
+    says = f"scoring the policy {name} at length, which no stage sees"
+    judged = stages.run(f"score/{name.replace(' ', '_')}", inputs, make, CourseResult.load, says=says)
+    figures = judged.summary()
+    velocity, yaw = (figures.get(error, np.nan) for error in ("velocity_error", "yaw_error"))
+    return Scored(figures["falls"], figures["success"], velocity, yaw, len(judged.fell))
+
+
+def oracle_key(case: Case) -> str:
+    """What an oracle's figures depend on."""
+    base = contents(Path(case.base)) if case.base else ""
+    return key_of({"standin": case.secret, "task": case.task, "base": base, "tuning": (case.iterations, case.seed)})

@@ -79,6 +79,8 @@ def _policies(result: Closed) -> Section:
             f"Falls and what follows are from {any_course.runs} kicked runs of 10 s on the stand-in, for judging only: "
             "no stage has seen them. After a fall, a robot errs as one that stands still."
         )
+    if "oracle" in result.course:
+        text.append("The oracle was tuned as long on the stand-in as it really is, which nobody can do with a robot: a limit.")
     if result.film:
         text.append("In the film it walks under the policy as it was, and beside it, as a ghost, under the one that is kept.")
     return Section("The policies on the robot", text, Table(head, rows), film=result.film)
