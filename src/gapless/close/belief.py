@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.close.case import Case
 from gapless.close.field import WALK, contents, lifted, recorded
 from gapless.close.stages import Stages
@@ -92,10 +93,12 @@ def identified(case: Case, stages: Stages) -> Identified:
 
 def _walked(case: Case, stages: Stages, logs: list[Log]) -> WalkingFit:
     policy = load_policy(to_tune(case, stages) if case.standin else Path(case.policy))
-    twin = case.stated.twin(case.robot, logs[0])
-    return fit_walking(
-        twin, logs, lambda n: Pilot(policy, twin, WALK, n).answer, tick=lambda text: stages.tell(f"fitting: {text}", None)
-    )
+    twin, asked = case.stated.twin(case.robot, logs[0]), WALK[: len(policy.contract.commands)]
+
+    def crew(n: int) -> Callable[[Mapping[str, Array]], Array]:
+        return Pilot(policy, twin, asked, n).answer
+
+    return fit_walking(twin, logs, crew, tick=lambda text: stages.tell(f"fitting: {text}", None))
 
 
 def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:

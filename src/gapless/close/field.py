@@ -58,7 +58,9 @@ def recorded(case: Case, stages: Stages, policy: Path | None = None, seconds: fl
         robot, twin = StandIn(spec), build_standin(spec)
         if walks:
             assert policy is not None
-            commands: object = [Pilot(load_policy(policy), twin, WALK)] * motion_periods(seconds, twin.control_dt)
+            walker = load_policy(policy)
+            pilot = Pilot(walker, twin, WALK[: len(walker.contract.commands)])
+            commands: object = [pilot] * motion_periods(seconds, twin.control_dt)
         else:
             commands = plan_motion("rich", case.twin(in_air), seconds, np.random.default_rng([case.seed, 0x106]))
         write(record(robot, commands, robot.signal, "the robot"), folder / "log.npz")  # type: ignore[arg-type]
@@ -122,7 +124,10 @@ def changed_causes(spec: StandInSpec) -> set[str]:
 
 
 def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Film | None:
-    """The robot under several policies that are asked for the same thing and kicked alike, where it has legs."""
+    """The robot under several policies that are asked for the same thing and kicked alike, where it has legs.
+
+    Side by side, by a camera that moves as they are asked to.
+    """
     twin, values = field_twin(case.secret)
     seen: dict[str, list[Array]] = {name: [] for name in policies}
     for name, folder in policies.items():
@@ -138,10 +143,13 @@ def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Fi
     q = {name: rows[:, [d.qpos for d in twin.drives]] for name, rows in moved.items()}
     free = base_joint(twin.model)
     first = 0 if free is None else int(twin.model.jnt_qposadr[free])
-    beside = {name: np.array([0.0, BESIDE * i, 0.0, 0.0, 0.0, 0.0, 0.0]) for i, name in enumerate(moved)}
-    base = None if free is None else {name: rows[:, first : first + 7] + beside[name] for name, rows in moved.items()}
     time = np.arange(len(next(iter(q.values()))), dtype=np.float64) * twin.control_dt
-    return film(twin, time, q, base)
+    asks = WALK[0] if len(task_of(case.task, twin).commands) == len(WALK) else 0.0
+    base = {}
+    for i, (name, rows) in enumerate(moved.items() if free is not None else ()):
+        base[name] = rows[:, first : first + 7].copy()
+        base[name][:, :2] += np.stack([-asks * time, np.full(len(time), BESIDE * i)], axis=1)
+    return film(twin, time, q, base or None)
 
 
 def contents(policy: Path | None) -> str:

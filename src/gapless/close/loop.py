@@ -216,7 +216,7 @@ def _gathered(
         trials={name: each.tolist() for name, each in trials.items()},
         course={},
         causes=[Blamed(str(c["name"]), float(c["share"]), c["name"] in changed) for c in blamed],
-        missed=sorted(changed - names - {other for name in names for other in quantities.stood_for(name)}),
+        missed=sorted(c for c in changed - names if not _same_to_a_fit(c, names)),
         numbers=_numbers(found, truth),
         gap=found.heldout_given if isinstance(found, WalkingFit) else found.heldout.given,
         left=found.heldout if isinstance(found, WalkingFit) else found.heldout.fit,
@@ -226,6 +226,11 @@ def _gathered(
         curve=[(int(p["iteration"]), float(p["unseen"])) for p in curve],
         spent=[Spent(name, r.robot, r.computing) for name, r in stages.records.items()],
     )
+
+
+def _same_to_a_fit(cause: str, names: set[str]) -> bool:
+    """Whether one of some causes stands for another in a fit, or the other for it."""
+    return any(cause in quantities.stood_for(name) or name in quantities.stood_for(cause) for name in names)
 
 
 def _numbers(found: Fit | WalkingFit, truth: dict[str, float]) -> list[Found]:
