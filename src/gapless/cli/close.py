@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, Flag, Json, Logs
+from gapless.cli.options import ABOUT, About, Command, Flag, Json, Logs
 from gapless.cli.stages import stages
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def close(
     base: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     about: About = ABOUT,
     no_hoist: Flag = False,
+    command: Command = None,
     robot_time: float = 60.0,
     iterations: int = 120,
     seed: int = 0,
@@ -61,6 +62,7 @@ def close(
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: not a folder, so no results can be saved there")
     given = {"task": task, "hoist": not no_hoist, "budget": robot_time, "iterations": iterations, "seed": seed}
+    given |= {"command": tuple(options.numbers("command", command))} if command is not None else {}
     case = _case(model, logs, standin, policy, base, about.stated(), given)
     options.assumed(case.twin())
     with stages() as tell:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.close.case import Case
-from gapless.close.field import WALK, contents, lifted, recorded
+from gapless.close.field import contents, lifted, recorded
 from gapless.close.stages import Stages
 from gapless.close.training import to_tune, trained
 from gapless.files import sha256
@@ -52,7 +52,7 @@ def log_of(case: Case, stages: Stages) -> list[Log]:
     """Logs of the robot: those given, else recorded within the robot time."""
     if case.standin is None:
         return [read(path) for path in case.logs]
-    return [recorded(case, stages, to_tune(case, stages) if walking(case) else None)]
+    return [recorded(case, stages, _walker(case, stages) if walking(case) else None)]
 
 
 def logs_key(case: Case, stages: Stages) -> str:
@@ -85,15 +85,20 @@ def identified(case: Case, stages: Stages) -> Identified:
         "stated": case.stated,
         "log": logs_key(case, stages),
         "hoist": case.hoist,
-        "policy": contents(to_tune(case, stages)) if walks else "",
+        "policy": contents(_walker(case, stages)) if walks else "",
     }
     load: Callable[[Path], Fit | WalkingFit] = WalkingFit.load if walks else Fit.load
     return _judged(case, stages, stages.run(FITTED, inputs, make, load, says="fitting the model to the log"))
 
 
+def _walker(case: Case, stages: Stages) -> Path:
+    """The policy that walks while the robot is recorded: of a stand-in the one that falls less."""
+    return to_tune(case, stages) if case.standin else Path(case.policy)
+
+
 def _walked(case: Case, stages: Stages, logs: list[Log]) -> WalkingFit:
-    policy = load_policy(to_tune(case, stages) if case.standin else Path(case.policy))
-    twin, asked = case.stated.twin(case.robot, logs[0]), WALK[: len(policy.contract.commands)]
+    policy = load_policy(_walker(case, stages))
+    twin, asked = case.stated.twin(case.robot, logs[0]), case.command[: len(policy.contract.commands)]
 
     def crew(n: int) -> Callable[[Mapping[str, Array]], Array]:
         return Pilot(policy, twin, asked, n).answer

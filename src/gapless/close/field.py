@@ -10,7 +10,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import losses, spread, trials_of
-from gapless.close.case import Case
+from gapless.close.case import WALK, Case
 from gapless.close.stages import Stages
 from gapless.errors import BadInput
 from gapless.files import sha256
@@ -31,8 +31,6 @@ TRIALS = 4
 """Of each policy that is compared."""
 BESIDE = 0.8
 """Between robots that are shown side by side [m]."""
-WALK = (0.5, 0.0, 0.0)
-"""What a walking robot is asked for while it is recorded."""
 
 
 def lifted(case: Case) -> bool:
@@ -59,7 +57,7 @@ def recorded(case: Case, stages: Stages, policy: Path | None = None, seconds: fl
         if walks:
             assert policy is not None
             walker = load_policy(policy)
-            pilot = Pilot(walker, twin, WALK[: len(walker.contract.commands)])
+            pilot = Pilot(walker, twin, case.command[: len(walker.contract.commands)])
             commands: object = [pilot] * motion_periods(seconds, twin.control_dt)
         else:
             commands = plan_motion("rich", case.twin(in_air), seconds, np.random.default_rng([case.seed, 0x106]))
@@ -67,6 +65,7 @@ def recorded(case: Case, stages: Stages, policy: Path | None = None, seconds: fl
 
     how = f"recording {seconds:g} s of the robot " + ("walking" if walks else "in the air" if in_air else "moving")
     inputs = {"standin": spec, "seconds": seconds, "seed": case.seed, "policy": contents(policy) if walks else ""}
+    inputs |= {"command": case.command} if walks else {}
     return stages.run("log", inputs, make, lambda folder: read(folder / "log.npz"), seconds, how)
 
 
