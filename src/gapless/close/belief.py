@@ -49,15 +49,15 @@ def walking(case: Case) -> bool:
 
 
 def log_of(case: Case, stages: Stages) -> list[Log]:
-    """Logs of the robot: those given, else recorded within the robot time."""
-    if case.standin is None:
-        return [read(path) for path in case.logs]
-    return [recorded(case, stages, _walker(case, stages) if walking(case) else None)]
+    """Logs of the robot: those given, and of a stand-in one that is recorded within the robot time."""
+    given = [read(path) for path in case.logs]
+    return given if case.standin is None else [*given, recorded(case, stages, _walker(case, stages) if walking(case) else None)]
 
 
 def logs_key(case: Case, stages: Stages) -> str:
     """A hash that stands for the logs."""
-    return stages.key("log") if case.standin else sha256(*map(Path, case.logs))
+    given = sha256(*map(Path, case.logs)) if case.logs else ""
+    return given + (stages.key("log") if case.standin else "")
 
 
 def record_twin(case: Case, log: Log) -> Twin:
@@ -111,7 +111,7 @@ def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:
     lopsided = isinstance(found.belief, Gaussian) and is_lopsided(case.twin(), found.belief)
     if not found.predicts:
         return Identified(found, None, lopsided, f"The fit is not used: {_first(found)}")
-    folder = stages.folder / FITTED
+    folder = stages.place(FITTED)
     if not isinstance(found.belief, Gaussian):
         return Identified(found, folder / BELIEF, lopsided, "Worlds are drawn from the fit's belief.")
     path, recipe = folder / f"trained_{BELIEF}", belief_table(folder / BELIEF).get("twin")

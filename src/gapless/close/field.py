@@ -77,14 +77,14 @@ def tried(case: Case, stages: Stages, name: str, policy: Path, trials: int = TRI
 
     def make(folder: Path) -> None:
         twin, values = field_twin(case.secret)
-        each = trials_of(load_policy(policy), twin, task_of(case.task, twin), seed=case.seed, seconds=TRIAL_SECONDS)
+        each = trials_of(load_policy(policy), twin, task_of(case.task, twin), seed=case.secret.seed, seconds=TRIAL_SECONDS)
         result = each.run(spread([values], trials), each.commands(trials), each.usual_push)
         write_json(folder / "trials.json", {"losses": losses(result), "fell": result.fell})
 
     def load(folder: Path) -> Array:
         return np.array(read_json(folder / "trials.json")["losses"], float)
 
-    inputs = {"standin": case.secret, "policy": contents(policy), "trials": trials, "seed": case.seed, "task": case.task}
+    inputs = {"standin": case.secret, "policy": contents(policy), "trials": trials, "task": case.task}
     return stages.run(name, inputs, make, load, trials * TRIAL_SECONDS, f"trying {name} on the robot, {trials} times")
 
 

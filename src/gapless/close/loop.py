@@ -33,7 +33,7 @@ from gapless.policy import load_policy
 from gapless.robots import files_of
 from gapless.twin import load_belief, quantities
 
-AS_IT_WAS, BASE, TUNED, ORACLE = "as it was", "wide", "tuned", "oracle"
+AS_IT_WAS, BASE, TUNED, AGAIN, ORACLE = "as it was", "wide", "tuned", "tuned again", "oracle"
 MEASURED = Path(__file__).with_name("oracle.json")
 """Figures of the oracle on the stand-in that comes along, as `gapless close --oracle` measured them."""
 GLANCES = 2
@@ -80,7 +80,13 @@ def close(
     trials = _first_trials(case, stages, policies)
     causes = None if walking(case) else _explained(case, stages)
     known = identified(case, stages)
-    choice, checked = _choose(case, stages, policies, trials, known)
+    choice, checked = _choose(case, stages, policies, trials, known, _old(trials, policies), TUNED)
+    if _worth_another(case, stages, trials, choice):
+        log, now = stages.place("log") / "log.npz", stages.below("again")
+        start = to_tune(case, stages) if choice.kept == AS_IT_WAS else policies[choice.kept]
+        more = replace(case, logs=(*case.logs, str(log)), base=str(start), seed=case.seed + 1)
+        known = identified(more, now)
+        choice, checked = _choose(more, now, policies, trials, known, choice.kept, AGAIN)
     result = _gathered(case, stages, policies, trials, known, causes, choice, checked)
     if case.standin is not None and score:
         result = _scored(case, stages, result, policies, oracle)
@@ -114,6 +120,19 @@ def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict
     }
 
 
+def _old(trials: dict[str, Array], policies: dict[str, Path]) -> str:
+    """The better of the policies that there are, which a tuned one has to beat."""
+    if not trials or len(policies) < 2:
+        return BASE if BASE in policies else AS_IT_WAS
+    return AS_IT_WAS if trials[AS_IT_WAS].mean() < trials[BASE][: len(trials[AS_IT_WAS])].mean() else BASE
+
+
+def _worth_another(case: Case, stages: Stages, trials: dict[str, Array], choice: Choice) -> bool:
+    """Whether a second log and trial are worth their robot time: there is enough, and the policy that is kept still fails."""
+    left = case.budget - stages.spent >= LOG_SECONDS + TRIALS * TRIAL_SECONDS
+    return left and choice.answer in ("closed", "kept") and bool((trials[choice.kept] >= 1).any())
+
+
 def _explained(case: Case, stages: Stages) -> dict[str, Any]:
     """The gap of the model as given, and its causes, as JSON has them."""
     logs = log_of(case, stages)
@@ -126,32 +145,39 @@ def _explained(case: Case, stages: Stages) -> dict[str, Any]:
 
 
 def _choose(
-    case: Case, stages: Stages, policies: dict[str, Path], trials: dict[str, Array], known: Identified
+    case: Case,
+    stages: Stages,
+    policies: dict[str, Path],
+    trials: dict[str, Array],
+    known: Identified,
+    old: str,
+    new: str,
 ) -> tuple[Choice, PolicyCheck | None]:
-    """Tune where that may help, check, try on the robot, and keep the better; policies and trials gain what is new."""
-    old = BASE if BASE in policies else AS_IT_WAS
-    if trials and len(policies) > 1 and trials[AS_IT_WAS].mean() < trials[BASE][:GLANCES].mean():
-        old = AS_IT_WAS
+    """Tune where that may help, check, try on the robot, and keep the better; policies and trials gain what is new.
+
+    old, new: what the policy to beat and the tuned one are called.
+    """
     if known.belief is None:
         return Choice("not trusted", old, f"{known.said} Nothing was tuned."), None
-    start = policies[BASE if BASE in policies else AS_IT_WAS]
+    start = to_tune(case, stages)
     wide, believed = _expected(case, stages, start, known.belief)
     fell = bool(trials) and (trials[old] >= 1).any()
     if believed <= wide + GAIN and not fell:
         why = f"in the worlds that the fit leaves possible the policy loses {believed:.0%} of its task, in `wide` {wide:.0%}"
         why += ", and it did not fall on the robot" if trials else ""
         return Choice("nothing to gain", old, f"Nothing was tuned: {why}."), None
-    policies[TUNED] = trained(case, stages, "tuned", "informed", known.belief, start, mirror=not known.lopsided)
-    checked = _checked(case, stages, policies[TUNED])
+    tuned = policies[new] = trained(case, stages, TUNED, "informed", known.belief, start, mirror=not known.lopsided)
+    checked = _checked(case, stages, tuned)
     if checked.outcome == "fail":
         return Choice("kept", old, f"The tuned policy was not tried: {checked.verdict().text}"), checked
     if case.standin is None:
-        return Choice("untried", TUNED, "Try the old and the tuned policy on the robot, and keep the better."), checked
-    trials[TUNED] = tried(case, stages, "trials/tuned", policies[TUNED])
-    before, after = trials[old][:TRIALS].mean(), trials[TUNED].mean()
-    words = f"in {TRIALS} trials each on the robot the old policy lost {before:.0%} of its task and the tuned one {after:.0%}"
+        return Choice("untried", new, "Try the old and the tuned policy on the robot, and keep the better."), checked
+    trials[new] = tried(case, stages, "trials/tuned", tuned)
+    fair = len(trials[old])
+    before, after = trials[old].mean(), trials[new][:fair].mean()
+    words = f"in {fair} trials each on the robot the old policy lost {before:.0%} of its task and the tuned one {after:.0%}"
     if after < before:
-        return Choice("closed", TUNED, f"The tuned policy is kept: {words}."), checked
+        return Choice("closed", new, f"The tuned policy is kept: {words}."), checked
     return Choice("kept", old, f"The old policy is kept: {words}."), checked
 
 
@@ -204,7 +230,8 @@ def _gathered(
     changed = changed_causes(case.secret) if case.standin else set()
     names = {str(cause["name"]) for cause in blamed}
     walked = isinstance(found, WalkingFit)
-    curve = read_json(policies[TUNED] / CURVE)["curve"] if TUNED in policies else []
+    tuned = policies.get(AGAIN, policies.get(TUNED))
+    curve = read_json(tuned / CURVE)["curve"] if tuned else []
     return Closed(
         robot=found.robot,
         task=case.task,
