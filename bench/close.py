@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 
 from gapless.close import TECHNIQUES, Case, Stages, close, scored, shipped
-from gapless.learn import draw_from
+from gapless.learn import CourseResult, draw_from
 from gapless.plain import read_json, write_json
 from gapless.twin import Stated, Twin
 from gapless.worlds import StandInSpec, draw_standin
@@ -80,7 +80,11 @@ def one(number: int, seed: int, hoist: bool, folder: Path, console: Console) -> 
     figures: dict[str, Any] = {"case": number, "seed": seed, "answer": loop.answer, "kept": loop.kept, "why": loop.why}
     figures |= {"robot": loop.robot_seconds, "computing": loop.computing}
     for name, policy in policies.items():
-        course = scored(case, policy, DRAWS)
+
+        def make(where: Path, policy: Path = policy) -> None:
+            scored(case, policy, DRAWS).save(where)
+
+        course = Stages(folder / "score", 0.0, tell).run(name, {"policy": str(policy)}, make, CourseResult.load)
         figures[name] = {"falls": course.fell.astype(float).tolist(), "velocity_error": course.velocity_error.tolist()}
         tell(f"{name}: falls {course.fell.mean():.1%}, velocity error {course.velocity_error.mean():.3f} m/s", None)
     write_json(file, figures)

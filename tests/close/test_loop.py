@@ -32,7 +32,7 @@ def chosen(monkeypatch, case, tmp_path, trials, expected=(0.1, 0.5), belief=Path
     monkeypatch.setattr(loop, "tried", lambda *given: np.array(after))
     policies = {"as it was": Path("nominal"), "wide": Path("wide")}
     given = {name: np.array(each, float) for name, each in trials.items()}
-    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known)
+    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, loop._old(given, policies), "tuned")
     return choice, tuned
 
 
@@ -69,6 +69,15 @@ def test_hardware_is_tried_by_its_owner(monkeypatch, tmp_path):
         Case("quadruped")
     with pytest.raises(BadInput, match="cannot be recorded or tried from here"):
         _ = case.secret
+
+
+def test_another_round_is_worth_it_only_while_the_policy_fails_and_there_is_robot_time(case, tmp_path):
+    trials, choice = {"tuned": np.array([0.1, 1.0])}, loop.Choice("closed", "tuned", "")
+    long = dataclasses.replace(case, budget=100.0)
+    assert loop._worth_another(long, Stages(tmp_path), trials, choice)
+    assert not loop._worth_another(dataclasses.replace(case, budget=30.0), Stages(tmp_path), trials, choice)
+    assert not loop._worth_another(long, Stages(tmp_path), {"tuned": np.array([0.1, 0.2])}, choice)
+    assert not loop._worth_another(long, Stages(tmp_path), trials, loop.Choice("nothing to gain", "tuned", ""))
 
 
 def test_too_little_robot_time_is_refused_before_any_is_spent(case, tmp_path):

@@ -64,6 +64,17 @@ def test_robot_time_is_counted_over_all_stages_and_once_for_each(tmp_path):
     assert stages.spent == 20.0
 
 
+def test_a_second_round_has_folders_of_its_own_and_shares_the_robot_time(tmp_path):
+    stages = Stages(tmp_path, budget=50.0)
+    stages.run("log", {}, counted([]), load, robot=20.0)
+    again = stages.below("again")
+    again.run("log", {}, counted([], "another"), load, robot=20.0)
+    assert stages.spent == 40.0 and list(stages.records) == ["log", "again/log"]
+    assert load(again.place("log")) == "another" and again.key("log") == stages.records["again/log"].key
+    with pytest.raises(StageFailed, match="stage again/trial: needs 16 s"):
+        again.run("trial", {}, counted([]), load, robot=16.0)
+
+
 def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / "stage.json").write_text(json.dumps({"key": "a", "done": "yes"}))
     with pytest.raises(BadInput, match="stage.json"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, Flag, Json, Logs
+from gapless.cli.options import ABOUT, About, Command, Flag, Json, Logs
 from gapless.cli.stages import stages
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ def close(
     base: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     about: About = ABOUT,
     no_hoist: Flag = False,
+    command: Command = None,
     robot_time: float = 60.0,
     iterations: int = 120,
     seed: int = 0,
+    oracle: Flag = False,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
     json: Json = False,
 ) -> None:
@@ -50,6 +52,7 @@ def close(
         robot_time: Seconds of the robot's time that log and trials may take.
         iterations: Of tuning.
         seed: Of training.
+        oracle: Tune on the stand-in as it really is, too, which nobody can do with a robot: for comparison.
         out: Folder of the loop: every stage, the result and its page.
     """
     from gapless.close import close as close_loop
@@ -59,10 +62,11 @@ def close(
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: not a folder, so no results can be saved there")
     given = {"task": task, "hoist": not no_hoist, "budget": robot_time, "iterations": iterations, "seed": seed}
+    given |= {"command": tuple(options.numbers("command", command))} if command is not None else {}
     case = _case(model, logs, standin, policy, base, about.stated(), given)
     options.assumed(case.twin())
     with stages() as tell:
-        result = close_loop(case, out, tell)
+        result = close_loop(case, out, tell, oracle=oracle)
     options.show(result, json)
     if not json:
         options.tell(f"close.json and the page are in {out}: open {out / 'report.html'}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.close.case import Case
-from gapless.close.field import WALK, contents, lifted, recorded
+from gapless.close.field import contents, lifted, recorded
 from gapless.close.stages import Stages
 from gapless.close.training import to_tune, trained
 from gapless.files import sha256
@@ -48,15 +49,15 @@ def walking(case: Case) -> bool:
 
 
 def log_of(case: Case, stages: Stages) -> list[Log]:
-    """Logs of the robot: those given, else recorded within the robot time."""
-    if case.standin is None:
-        return [read(path) for path in case.logs]
-    return [recorded(case, stages, to_tune(case, stages) if walking(case) else None)]
+    """Logs of the robot: those given, and of a stand-in one that is recorded within the robot time."""
+    given = [read(path) for path in case.logs]
+    return given if case.standin is None else [*given, recorded(case, stages, _walker(case, stages) if walking(case) else None)]
 
 
 def logs_key(case: Case, stages: Stages) -> str:
     """A hash that stands for the logs."""
-    return stages.key("log") if case.standin else sha256(*map(Path, case.logs))
+    given = sha256(*map(Path, case.logs)) if case.logs else ""
+    return given + (stages.key("log") if case.standin else "")
 
 
 def record_twin(case: Case, log: Log) -> Twin:
@@ -84,18 +85,25 @@ def identified(case: Case, stages: Stages) -> Identified:
         "stated": case.stated,
         "log": logs_key(case, stages),
         "hoist": case.hoist,
-        "policy": contents(to_tune(case, stages)) if walks else "",
+        "policy": contents(_walker(case, stages)) if walks else "",
     }
     load: Callable[[Path], Fit | WalkingFit] = WalkingFit.load if walks else Fit.load
     return _judged(case, stages, stages.run(FITTED, inputs, make, load, says="fitting the model to the log"))
 
 
+def _walker(case: Case, stages: Stages) -> Path:
+    """The policy that walks while the robot is recorded: of a stand-in the one that falls less."""
+    return to_tune(case, stages) if case.standin else Path(case.policy)
+
+
 def _walked(case: Case, stages: Stages, logs: list[Log]) -> WalkingFit:
-    policy = load_policy(to_tune(case, stages) if case.standin else Path(case.policy))
-    twin = case.stated.twin(case.robot, logs[0])
-    return fit_walking(
-        twin, logs, lambda n: Pilot(policy, twin, WALK, n).answer, tick=lambda text: stages.tell(f"fitting: {text}", None)
-    )
+    policy = load_policy(_walker(case, stages))
+    twin, asked = case.stated.twin(case.robot, logs[0]), case.command[: len(policy.contract.commands)]
+
+    def crew(n: int) -> Callable[[Mapping[str, Array]], Array]:
+        return Pilot(policy, twin, asked, n).answer
+
+    return fit_walking(twin, logs, crew, tick=lambda text: stages.tell(f"fitting: {text}", None))
 
 
 def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:
@@ -103,7 +111,7 @@ def _judged(case: Case, stages: Stages, found: Fit | WalkingFit) -> Identified:
     lopsided = isinstance(found.belief, Gaussian) and is_lopsided(case.twin(), found.belief)
     if not found.predicts:
         return Identified(found, None, lopsided, f"The fit is not used: {_first(found)}")
-    folder = stages.folder / FITTED
+    folder = stages.place(FITTED)
     if not isinstance(found.belief, Gaussian):
         return Identified(found, folder / BELIEF, lopsided, "Worlds are drawn from the fit's belief.")
     path, recipe = folder / f"trained_{BELIEF}", belief_table(folder / BELIEF).get("twin")

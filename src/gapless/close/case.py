@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.checks import Checked, checked, flag, number, part_of, text, texts, whole
+from gapless.checks import Checked, checked, flag, number, numbers, part_of, text, texts, whole
 from gapless.errors import BadInput
 from gapless.twin import Stated, Twin
 from gapless.worlds import StandInSpec
@@ -17,6 +17,8 @@ ROBOT_TIME = 60.0
 """Seconds of robot time that a loop may spend unless told otherwise: log and trials."""
 TUNING = 120
 """Iterations of tuning: two minutes of one core for the quadruped."""
+WALK = (0.5, 0.0, 0.0)
+"""Forward velocity [m/s], sideways, and turn rate [rad/s]."""
 SHIPPED = Path(__file__).with_name("policies")
 """Policies of the built-in quadruped that come with the project; `docs/close.md` has the commands that make them."""
 
@@ -46,6 +48,8 @@ class Case(Checked):
     stated: Stated = checked(part_of, factory=Stated, kind=Stated)
     hoist: bool = checked(flag, True)
     """Whether the robot can be lifted, so that its legs move freely while it is recorded."""
+    command: tuple[float, ...] = checked(numbers, WALK)
+    """What a walking robot is asked for while it is recorded, in the order of its policy's commands."""
     budget: float = checked(number, ROBOT_TIME, low=0.0, high=36000.0)
     """Robot time [s]."""
     iterations: int = checked(whole, TUNING, low=1, high=100_000)
@@ -59,6 +63,8 @@ class Case(Checked):
         super().__post_init__()
         if self.standin is None and not self.logs:
             raise BadInput(f"{self.robot}: there are neither logs of the robot nor a stand-in to record: give one of them")
+        if self.standin is None and not self.hoist and not self.policy:
+            raise BadInput("logs of a robot that was not lifted are of its policy walking: name that policy (--policy)")
 
     @functools.cached_property
     def secret(self) -> StandInSpec:

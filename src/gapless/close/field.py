@@ -11,7 +11,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import losses, spread, trials_of
-from gapless.close.case import Case
+from gapless.close.case import WALK, Case
 from gapless.close.stages import Stages
 from gapless.errors import BadInput
 from gapless.files import sha256
@@ -32,8 +32,6 @@ TRIALS = 4
 """Of each policy that is compared."""
 BESIDE = 0.8
 """Between robots that are shown side by side [m]."""
-WALK = (0.5, 0.0, 0.0)
-"""What a walking robot is asked for while it is recorded."""
 
 
 def lifted(case: Case) -> bool:
@@ -59,13 +57,16 @@ def recorded(case: Case, stages: Stages, policy: Path | None = None, seconds: fl
         robot, twin = StandIn(spec), build_standin(spec)
         if walks:
             assert policy is not None
-            commands: object = [Pilot(load_policy(policy), twin, WALK)] * motion_periods(seconds, twin.control_dt)
+            walker = load_policy(policy)
+            pilot = Pilot(walker, twin, case.command[: len(walker.contract.commands)])
+            commands: object = [pilot] * motion_periods(seconds, twin.control_dt)
         else:
             commands = plan_motion("rich", case.twin(in_air), seconds, np.random.default_rng([case.seed, 0x106]))
         write(record(robot, commands, robot.signal, "the robot"), folder / "log.npz")  # type: ignore[arg-type]
 
     how = f"recording {seconds:g} s of the robot " + ("walking" if walks else "in the air" if in_air else "moving")
     inputs = {"standin": spec, "seconds": seconds, "seed": case.seed, "policy": contents(policy) if walks else ""}
+    inputs |= {"command": case.command} if walks else {}
     return stages.run("log", inputs, make, lambda folder: read(folder / "log.npz"), seconds, how)
 
 
@@ -77,14 +78,14 @@ def tried(case: Case, stages: Stages, name: str, policy: Path, trials: int = TRI
 
     def make(folder: Path) -> None:
         twin, values = field_twin(case.secret)
-        each = trials_of(load_policy(policy), twin, task_of(case.task, twin), seed=case.seed, seconds=TRIAL_SECONDS)
+        each = trials_of(load_policy(policy), twin, task_of(case.task, twin), seed=case.secret.seed, seconds=TRIAL_SECONDS)
         result = each.run(spread([values], trials), each.commands(trials), each.usual_push)
         write_json(folder / "trials.json", {"losses": losses(result), "fell": result.fell})
 
     def load(folder: Path) -> Array:
         return np.array(read_json(folder / "trials.json")["losses"], float)
 
-    inputs = {"standin": case.secret, "policy": contents(policy), "trials": trials, "seed": case.seed, "task": case.task}
+    inputs = {"standin": case.secret, "policy": contents(policy), "trials": trials, "task": case.task}
     return stages.run(name, inputs, make, load, trials * TRIAL_SECONDS, f"trying {name} on the robot, {trials} times")
 
 
@@ -139,7 +140,10 @@ def changed_causes(spec: StandInSpec) -> set[str]:
 
 
 def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Film | None:
-    """The robot under several policies that are asked for the same thing and kicked alike, where it has legs."""
+    """The robot under several policies that are asked for the same thing and kicked alike, where it has legs.
+
+    Side by side, by a camera that moves as they are asked to.
+    """
     twin, values = field_twin(case.secret)
     seen: dict[str, list[Array]] = {name: [] for name in policies}
     for name, folder in policies.items():
@@ -155,10 +159,13 @@ def filmed(case: Case, policies: Mapping[str, Path], seconds: float = 8.0) -> Fi
     q = {name: rows[:, [d.qpos for d in twin.drives]] for name, rows in moved.items()}
     free = base_joint(twin.model)
     first = 0 if free is None else int(twin.model.jnt_qposadr[free])
-    beside = {name: np.array([0.0, BESIDE * i, 0.0, 0.0, 0.0, 0.0, 0.0]) for i, name in enumerate(moved)}
-    base = None if free is None else {name: rows[:, first : first + 7] + beside[name] for name, rows in moved.items()}
     time = np.arange(len(next(iter(q.values()))), dtype=np.float64) * twin.control_dt
-    return film(twin, time, q, base)
+    asks = WALK[0] if len(task_of(case.task, twin).commands) == len(WALK) else 0.0
+    base = {}
+    for i, (name, rows) in enumerate(moved.items() if free is not None else ()):
+        base[name] = rows[:, first : first + 7].copy()
+        base[name][:, :2] += np.stack([-asks * time, np.full(len(time), BESIDE * i)], axis=1)
+    return film(twin, time, q, base or None)
 
 
 def contents(policy: Path | None) -> str:

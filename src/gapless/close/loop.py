@@ -19,7 +19,8 @@ from gapless.close.belief import Identified, identified, log_of, logs_key, recor
 from gapless.close.case import Case
 from gapless.close.field import LOG_SECONDS, TRIAL_SECONDS, TRIALS, changed_causes, contents, filmed, named, scored, tried
 from gapless.close.result import Blamed, Closed, Found, Scored, Spent
-from gapless.close.stages import Stages, Tell
+from gapless.close.stages import Stages, Tell, key_of
+from gapless.close.techniques import TECHNIQUES
 from gapless.close.training import CURVE, on_robot, to_tune, trained
 from gapless.errors import BadInput
 from gapless.explain import diagnose
@@ -27,12 +28,14 @@ from gapless.files import sha256
 from gapless.identify import Fit, WalkingFit
 from gapless.learn import CourseResult, draw_from, run_course, task_of
 from gapless.measure import admit
-from gapless.plain import read_json, write_json
+from gapless.plain import read_json, typed, write_json
 from gapless.policy import load_policy
 from gapless.robots import files_of
 from gapless.twin import load_belief, quantities
 
-AS_IT_WAS, BASE, TUNED = "as it was", "wide", "tuned"
+AS_IT_WAS, BASE, TUNED, AGAIN, ORACLE = "as it was", "wide", "tuned", "tuned again", "oracle"
+MEASURED = Path(__file__).with_name("oracle.json")
+"""Figures of the oracle on the stand-in that comes along, as `gapless close --oracle` measured them."""
 GLANCES = 2
 """Trials of the policy that is on the robot, which only show how bad it is."""
 GAIN = 0.02
@@ -51,7 +54,13 @@ class Choice:
     why: str
 
 
-def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, left: None, score: bool = True) -> Closed:
+def close(
+    case: Case,
+    folder: str | os.PathLike[str],
+    tell: Tell = lambda text, left: None,
+    score: bool = True,
+    oracle: bool = False,
+) -> Closed:
     """Close the gap of a case: look, record, explain, fit, tune, check, try, keep the better.
 
     Args:
@@ -59,6 +68,7 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         folder: where every stage keeps what it made; a loop that was stopped goes on there.
         tell: told what is being done, and how many seconds are left where that is known.
         score: whether policies are judged at length in the end, where the robot is a stand-in.
+        oracle: whether a policy is tuned on the stand-in as it really is, too: what nobody can do, for scoring.
     """
     stages = Stages(Path(folder), case.budget, tell)
     task_of(case.task, case.twin())  # refused before anything is computed, as logs of another robot are
@@ -66,19 +76,31 @@ def close(case: Case, folder: str | os.PathLike[str], tell: Tell = lambda text, 
         logs = log_of(case, stages)
         admit(record_twin(case, logs[0]), logs)
     stages.folder.mkdir(parents=True, exist_ok=True)
-    policies = {AS_IT_WAS: on_robot(case, stages)}
-    policies[BASE] = to_tune(case, stages)
-    if contents(policies[AS_IT_WAS]) == contents(policies[BASE]):
-        del policies[BASE]
+    policies = _policies(case, stages)
     trials = _first_trials(case, stages, policies)
     causes = None if walking(case) else _explained(case, stages)
     known = identified(case, stages)
-    choice, checked = _choose(case, stages, policies, trials, known)
+    choice, checked = _choose(case, stages, policies, trials, known, _old(trials, policies), TUNED)
+    if _worth_another(case, stages, trials, choice):
+        log, now = stages.place("log") / "log.npz", stages.below("again")
+        start = to_tune(case, stages) if choice.kept == AS_IT_WAS else policies[choice.kept]
+        more = replace(case, logs=(*case.logs, str(log)), base=str(start), seed=case.seed + 1)
+        known = identified(more, now)
+        choice, checked = _choose(more, now, policies, trials, known, choice.kept, AGAIN)
     result = _gathered(case, stages, policies, trials, known, causes, choice, checked)
     if case.standin is not None and score:
-        result = _scored(case, stages, result, policies)
+        result = _scored(case, stages, result, policies, oracle)
     result.save(stages.folder)
     return result
+
+
+def _policies(case: Case, stages: Stages) -> dict[str, Path]:
+    """What there is before anything is tuned: what is on the robot, and what will be tuned where that is another one."""
+    base = to_tune(case, stages)
+    if case.standin is None and not case.policy:
+        return {BASE: base}
+    first = on_robot(case, stages)
+    return {AS_IT_WAS: first} if contents(first) == contents(base) else {AS_IT_WAS: first, BASE: base}
 
 
 def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict[str, Array]:
@@ -98,6 +120,19 @@ def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict
     }
 
 
+def _old(trials: dict[str, Array], policies: dict[str, Path]) -> str:
+    """The better of the policies that there are, which a tuned one has to beat."""
+    if not trials or len(policies) < 2:
+        return BASE if BASE in policies else AS_IT_WAS
+    return AS_IT_WAS if trials[AS_IT_WAS].mean() < trials[BASE][: len(trials[AS_IT_WAS])].mean() else BASE
+
+
+def _worth_another(case: Case, stages: Stages, trials: dict[str, Array], choice: Choice) -> bool:
+    """Whether a second log and trial are worth their robot time: there is enough, and the policy that is kept still fails."""
+    left = case.budget - stages.spent >= LOG_SECONDS + TRIALS * TRIAL_SECONDS
+    return left and choice.answer in ("closed", "kept") and bool((trials[choice.kept] >= 1).any())
+
+
 def _explained(case: Case, stages: Stages) -> dict[str, Any]:
     """The gap of the model as given, and its causes, as JSON has them."""
     logs = log_of(case, stages)
@@ -110,31 +145,39 @@ def _explained(case: Case, stages: Stages) -> dict[str, Any]:
 
 
 def _choose(
-    case: Case, stages: Stages, policies: dict[str, Path], trials: dict[str, Array], known: Identified
+    case: Case,
+    stages: Stages,
+    policies: dict[str, Path],
+    trials: dict[str, Array],
+    known: Identified,
+    old: str,
+    new: str,
 ) -> tuple[Choice, PolicyCheck | None]:
-    """Tune where that may help, check, try on the robot, and keep the better; policies and trials gain what is new."""
-    old = BASE if BASE in policies else AS_IT_WAS
-    if trials and len(policies) > 1 and trials[AS_IT_WAS].mean() < trials[BASE][:GLANCES].mean():
-        old = AS_IT_WAS
+    """Tune where that may help, check, try on the robot, and keep the better; policies and trials gain what is new.
+
+    old, new: what the policy to beat and the tuned one are called.
+    """
     if known.belief is None:
         return Choice("not trusted", old, f"{known.said} Nothing was tuned."), None
-    wide, believed = _expected(case, stages, policies.get(BASE, policies[AS_IT_WAS]), known.belief)
+    start = to_tune(case, stages)
+    wide, believed = _expected(case, stages, start, known.belief)
     fell = bool(trials) and (trials[old] >= 1).any()
     if believed <= wide + GAIN and not fell:
         why = f"in the worlds that the fit leaves possible the policy loses {believed:.0%} of its task, in `wide` {wide:.0%}"
-        return Choice("nothing to gain", old, f"Nothing was tuned: {why}, and it did not fall on the robot."), None
-    start = policies.get(BASE, policies[AS_IT_WAS])
-    policies[TUNED] = trained(case, stages, "tuned", "informed", known.belief, start, mirror=not known.lopsided)
-    checked = _checked(case, stages, policies[TUNED])
+        why += ", and it did not fall on the robot" if trials else ""
+        return Choice("nothing to gain", old, f"Nothing was tuned: {why}."), None
+    tuned = policies[new] = trained(case, stages, TUNED, "informed", known.belief, start, mirror=not known.lopsided)
+    checked = _checked(case, stages, tuned)
     if checked.outcome == "fail":
         return Choice("kept", old, f"The tuned policy was not tried: {checked.verdict().text}"), checked
     if case.standin is None:
-        return Choice("untried", TUNED, "Try the old and the tuned policy on the robot, and keep the better."), checked
-    trials[TUNED] = tried(case, stages, "trials/tuned", policies[TUNED])
-    before, after = trials[old][:TRIALS].mean(), trials[TUNED].mean()
-    words = f"in {TRIALS} trials each on the robot the old policy lost {before:.0%} of its task and the tuned one {after:.0%}"
+        return Choice("untried", new, "Try the old and the tuned policy on the robot, and keep the better."), checked
+    trials[new] = tried(case, stages, "trials/tuned", tuned)
+    fair = len(trials[old])
+    before, after = trials[old].mean(), trials[new][:fair].mean()
+    words = f"in {fair} trials each on the robot the old policy lost {before:.0%} of its task and the tuned one {after:.0%}"
     if after < before:
-        return Choice("closed", TUNED, f"The tuned policy is kept: {words}."), checked
+        return Choice("closed", new, f"The tuned policy is kept: {words}."), checked
     return Choice("kept", old, f"The old policy is kept: {words}."), checked
 
 
@@ -187,7 +230,8 @@ def _gathered(
     changed = changed_causes(case.secret) if case.standin else set()
     names = {str(cause["name"]) for cause in blamed}
     walked = isinstance(found, WalkingFit)
-    curve = read_json(policies[TUNED] / CURVE)["curve"] if TUNED in policies else []
+    tuned = policies.get(AGAIN, policies.get(TUNED))
+    curve = read_json(tuned / CURVE)["curve"] if tuned else []
     return Closed(
         robot=found.robot,
         task=case.task,
@@ -199,7 +243,7 @@ def _gathered(
         trials={name: each.tolist() for name, each in trials.items()},
         course={},
         causes=[Blamed(str(c["name"]), float(c["share"]), c["name"] in changed) for c in blamed],
-        missed=sorted(changed - names - {other for name in names for other in quantities.stood_for(name)}),
+        missed=sorted(c for c in changed - names if not _same_to_a_fit(c, names)),
         numbers=_numbers(found, truth),
         gap=found.heldout_given if isinstance(found, WalkingFit) else found.heldout.given,
         left=found.heldout if isinstance(found, WalkingFit) else found.heldout.fit,
@@ -209,6 +253,11 @@ def _gathered(
         curve=[(int(p["iteration"]), float(p["unseen"])) for p in curve],
         spent=[Spent(name, r.robot, r.computing) for name, r in stages.records.items()],
     )
+
+
+def _same_to_a_fit(cause: str, names: set[str]) -> bool:
+    """Whether one of some causes stands for another in a fit, or the other for it."""
+    return any(cause in quantities.stood_for(name) or name in quantities.stood_for(cause) for name in names)
 
 
 def _numbers(found: Fit | WalkingFit, truth: dict[str, float]) -> list[Found]:
@@ -222,26 +271,32 @@ def _numbers(found: Fit | WalkingFit, truth: dict[str, float]) -> list[Found]:
     return out
 
 
-def _scored(case: Case, stages: Stages, result: Closed, policies: dict[str, Path]) -> Closed:
+def _scored(case: Case, stages: Stages, result: Closed, policies: dict[str, Path], oracle: bool) -> Closed:
     """The result with every policy judged at length on the stand-in, and a film of the first and the one that is kept."""
-    course = {}
-    for name, policy in policies.items():
-
-        def make(folder: Path, policy: Path = policy) -> None:
-            scored(case, policy).save(folder)
-
-        where = f"score/{name.replace(' ', '_')}"
-        inputs = {"policy": contents(policy), "standin": case.secret, "task": case.task}
-        judged = stages.run(
-            where, inputs, make, CourseResult.load, says=f"scoring the policy {name}: 72 kicked runs, not counted"
-        )
-        figures = judged.summary()
-        course[name] = Scored(
-            falls=figures["falls"],
-            success=figures["success"],
-            velocity_error=figures.get("velocity_error", np.nan),
-            yaw_error=figures.get("yaw_error", np.nan),
-            runs=len(judged.fell),
-        )
-    shown = {AS_IT_WAS: policies[AS_IT_WAS]} | {result.kept: policies[result.kept]}
+    judged, shown = dict(policies), {AS_IT_WAS: policies[AS_IT_WAS]} | {result.kept: policies[result.kept]}
+    apart = Stages(stages.folder, case.budget, stages.tell)  # no part of what the loop takes
+    if oracle:
+        judged[ORACLE] = next(t for t in TECHNIQUES if t.name == ORACLE).remedy(case, apart)
+    course = {name: _course(case, apart, name, policy) for name, policy in judged.items()}
+    measured = read_json(MEASURED) if MEASURED.is_file() else {}
+    if not oracle and measured.get("key") == oracle_key(case):
+        course[ORACLE] = typed(Scored, measured)
     return replace(result, course=course, film=filmed(case, shown))
+
+
+def _course(case: Case, stages: Stages, name: str, policy: Path) -> Scored:
+    def make(folder: Path) -> None:
+        scored(case, policy).save(folder)
+
+    inputs = {"policy": contents(policy), "standin": case.secret, "task": case.task}
+    says = f"scoring the policy {name} at length, which no stage sees"
+    judged = stages.run(f"score/{name.replace(' ', '_')}", inputs, make, CourseResult.load, says=says)
+    figures = judged.summary()
+    velocity, yaw = (figures.get(error, np.nan) for error in ("velocity_error", "yaw_error"))
+    return Scored(figures["falls"], figures["success"], velocity, yaw, len(judged.fell))
+
+
+def oracle_key(case: Case) -> str:
+    """What an oracle's figures depend on."""
+    base = contents(Path(case.base)) if case.base else ""
+    return key_of({"standin": case.secret, "task": case.task, "base": base, "tuning": (case.iterations, case.seed)})

@@ -79,6 +79,8 @@ def _policies(result: Closed) -> Section:
             f"Falls and what follows are from {any_course.runs} kicked runs of 10 s on the stand-in, for judging only: "
             "no stage has seen them. After a fall, a robot errs as one that stands still."
         )
+    if "oracle" in result.course:
+        text.append("The oracle was tuned as long on the stand-in as it really is, which nobody can do with a robot: a limit.")
     if result.film:
         text.append("In the film it walks under the policy as it was, and beside it, as a ghost, under the one that is kept.")
     return Section("The policies on the robot", text, Table(head, rows), film=result.film)
@@ -111,13 +113,16 @@ def _numbers(result: Closed) -> Section | None:
         holds = sum(n.low <= n.truth <= n.high for n in sided)
         middle = [float(np.median(x)) for x in zip(*((n.nominal, n.value, n.low, n.high) for n in of), strict=True)]
         truth = short(float(np.median([n.truth for n in sided]))) if sided else "–"
-        name = quantity if len(of) == 1 else f"{quantity} ({len(of)}, median)"
+        name = quantity if len(of) == 1 else f"{quantity} ({len(of)})"
         interval = f"{short(middle[2])} to {short(middle[3])}"
         held: str | Cell = Cell(f"{holds} of {len(sided)}", 1 - holds / len(sided)) if sided else "–"
         rows.append([name, short(middle[0]), short(middle[1]), interval, truth, held, of[0].unit or "–"])
-    text = ["Numbers of the robot as the fit has them, with 90 % intervals; beside the truth where the robot is a stand-in."]
+    text = ["Numbers of the robot as the fit has them, medians where several joints have one, with 90 % intervals."]
+    text += (
+        ["Beside it the truth, and how many of the intervals hold it."] if any(known(n.truth) for n in result.numbers) else []
+    )
     text.append(f"On what the fit did not see, the model's error went from {_error(result)}.")
-    head = ("number", "model", "found", "90 % interval", "truth", "intervals that hold it", "unit")
+    head = ("number", "model", "found", "90 % interval", "truth", "held", "unit")
     return Section("What the robot is", text, Table(head, rows))
 
 

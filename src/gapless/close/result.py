@@ -102,6 +102,10 @@ class Closed(Result):
     """The robot under the policy as it was and under the one that is kept."""
 
     @property
+    def title(self) -> str:
+        return f"The loop of {self.robot}, {self.task}"
+
+    @property
     def robot_seconds(self) -> float:
         return sum(s.robot for s in self.spent)
 

@@ -55,6 +55,17 @@ class Stages:
         self.folder, self.budget, self.tell = folder, budget, tell
         self.records: dict[str, Record] = {}
         """Of the stages that were run or found done, in order."""
+        self._below = ""
+
+    def below(self, name: str) -> Stages:
+        """The same work, whose next stages are in a folder of their own."""
+        out = Stages(self.folder, self.budget, self.tell)
+        out.records, out._below = self.records, f"{self._below}{name}/"
+        return out
+
+    def place(self, name: str) -> Path:
+        """The folder of a stage."""
+        return self.folder / f"{self._below}{name}"
 
     @property
     def spent(self) -> float:
@@ -85,7 +96,7 @@ class Stages:
             robot: time of the robot that it takes [s].
             says: what it does, for progress.
         """
-        folder = self.folder / name
+        folder, name = self.place(name), f"{self._below}{name}"
         key = key_of({"version": metadata.version("gapless"), **inputs})
         spent = sum(r.robot for other, r in self.records.items() if other != name)
         if robot and spent + robot > self.budget + 1e-6:
@@ -114,7 +125,7 @@ class Stages:
 
     def key(self, name: str) -> str:
         """Hash that stands for the result of a stage that was done."""
-        return self.records[name].key
+        return self.records[f"{self._below}{name}"].key
 
 
 def read_record(folder: Path) -> Record | None:
