@@ -43,7 +43,7 @@ def compare(
         seeds: Robots and trainings of each.
         first_seed: The first of them.
         iterations: Of tuning.
-        scratch: Iterations of policies that are trained from nothing; 0 for as many as suit the task.
+        scratch: Iterations of policies that are trained from nothing; 0 for as many as suit the robot.
         draws: Runs of each policy on each robot, for each of its 36 commands or starts.
         jobs: Processes; one for each core is right.
         ray: Use a Ray cluster in their place, whose machines all see the folder of --out; local starts one here.

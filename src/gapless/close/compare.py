@@ -35,6 +35,8 @@ from gapless.plain import read_json, typed, write_json
 from gapless.twin import Stated
 
 TASKS = {"pendulum": "swing", "quadruped": "velocity"}
+SCRATCH = {"pendulum": 400}
+"""Iterations of policies from nothing: of two trainings in `wide`, one had learned to swing up after 150, one not after 200."""
 FIRST = ("nothing", "wide")
 """Others tune what these leave."""
 Unit = tuple[int, Mismatch | None, tuple[str, ...]]
@@ -75,6 +77,7 @@ def plan_comparison(
         raise BadInput("seeds, iterations and draws must be at least 1, and the first seed not negative")
     of = mismatches_of(robot, mismatches)
     names = tuple(n for n in known if n in techniques) or known
+    scratch = scratch or SCRATCH.get(robot, 0)
     return Plan(robot, TASKS[robot], of, names, tuple(range(first, first + seeds)), iterations, scratch, draws)
 
 
