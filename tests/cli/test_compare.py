@@ -11,6 +11,7 @@ from gapless.cli import main
         (["--techniques", "infromed", "--out", "new"], "did you mean 'informed'"),
         (["--mismatches", "grip", "--out", "new"], "unknown mismatch of the pendulum 'grip'"),
         (["--seeds", "0", "--out", "new"], "at least 1"),
+        (["--techniques", "nothing", "--ray", "127.0.0.1:1", "--out", "ray"], "--ray"),
         (["--jobs", "0", "--out", "new"], "--jobs must be at least 1, not 0"),
         ([], "--out"),
         (["--out", "taken"], "not a folder"),

@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import multiprocessing
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -30,6 +31,7 @@ from gapless.close.technique import Outcome, Technique, applied
 from gapless.close.techniques import TECHNIQUES
 from gapless.close.training import to_tune
 from gapless.errors import BadInput, PhysicsError, must_exist
+from gapless.files import refusing
 from gapless.learn import CourseResult
 from gapless.plain import read_json, typed, write_json
 from gapless.twin import Stated
@@ -204,11 +206,12 @@ def _on_ray(address: str) -> Callable[[Plan, Path, list[Unit]], Iterator[list[Ro
         import ray
     except ImportError:
         raise BadInput("--ray needs Ray: pip install 'gapless[scale]'") from None
-    if not ray.is_initialized():
-        try:
+    with refusing(f"--ray {address}: no Ray cluster answers there", OSError, ValueError, RuntimeError):
+        host, _, port = address.rpartition(":")
+        if host:  # Ray itself would try for minutes
+            socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=5.0).close()
+        if not ray.is_initialized():
             ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise BadInput(f"--ray {address}: no Ray cluster answers there ({str(error).splitlines()[0]})") from None
     remote = ray.remote(num_cpus=1)(work)
 
     def run(plan: Plan, folder: Path, round_: list[Unit]) -> Iterator[list[Row]]:
