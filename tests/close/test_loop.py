@@ -109,6 +109,12 @@ def test_techniques_follow_the_protocol_and_a_new_one_joins_by_being_written(cas
     assert (outcome.policy, outcome.robot) == (tmp_path / "own", 3.0)
 
 
+def test_the_measured_oracle_is_that_of_the_stand_in_and_policies_that_come_along(case):
+    measured = loop.read_json(loop.MEASURED)
+    assert measured["key"] == loop.oracle_key(case)
+    assert measured["key"] != loop.oracle_key(dataclasses.replace(case, seed=1))
+
+
 def result(**more):
     course = {"as it was": Scored(0.92, 0.08, 0.53, 0.4, 72), "tuned": Scored(0.05, 0.9, 0.14, 0.1, 72)}
     numbers = [Found("gains.kp/a", 50, 31, 20, 40, "N m/rad", 30.0), Found("gains.kp/b", 50, 31, 35, 40, "N m/rad", 30.0)]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gapless.close.stages import Record, StageFailed, Stages, key_of, read_record
-from gapless.errors import BadInput
+from gapless.errors import BadInput, PhysicsError
 
 
 def counted(calls, value="made"):
@@ -49,6 +49,12 @@ def test_an_interrupted_stage_finds_its_folder_as_it_left_it(tmp_path):
 def test_a_stage_that_fails_names_itself_and_can_be_taken_up(tmp_path):
     def fails(folder):
         raise BadInput("the log is empty")
+
+    def breaks(folder):
+        raise PhysicsError("physics broke after 2 s")
+
+    with pytest.raises(PhysicsError, match="stage fit: physics broke after 2 s; what was done before is kept"):
+        Stages(tmp_path).run("fit", {}, breaks, load)
 
     with pytest.raises(StageFailed, match="stage fit: the log is empty; mend that and run the same again"):
         Stages(tmp_path).run("fit", {}, fails, load)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import ABOUT, About, Command, Flag, Json, Logs
+from gapless.cli.options import ABOUT, About, Command, Flag, Json, Logs, Mapping
 from gapless.cli.stages import stages
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def close(
     model: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[MODEL]", help_behavior_hint="")] = None,
     logs: Logs = (),
     *,
+    mapping: Mapping = None,
     standin: Annotated[Path | None, tyro.conf.arg(metavar="TOML", help_behavior_hint="")] = None,
     task: Annotated[str, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing")] = "velocity",
     policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
@@ -62,6 +63,7 @@ def close(
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: not a folder, so no results can be saved there")
     given = {"task": task, "hoist": not no_hoist, "budget": robot_time, "iterations": iterations, "seed": seed}
+    given |= {"mapping": mapping} if mapping else {}
     given |= {"command": tuple(options.numbers("command", command))} if command is not None else {}
     case = _case(model, logs, standin, policy, base, about.stated(), given)
     options.assumed(case.twin())
@@ -95,4 +97,5 @@ def _case(
     robot = model or (spec.robot if spec else "")
     folders = shipped(robot, str(given["task"]), stated)
     folders |= {name: str(folder) for name, folder in (("policy", policy), ("base", base)) if folder is not None}
-    return Case(robot, standin=spec, logs=tuple(map(str, logs)), stated=stated, **folders, **given)  # type: ignore[arg-type]
+    paths = tuple(map(str, options.log_paths(logs))) if logs else ()
+    return Case(robot, standin=spec, logs=paths, stated=stated, **folders, **given)  # type: ignore[arg-type]

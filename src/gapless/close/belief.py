@@ -15,9 +15,9 @@ from gapless.close.field import contents, lifted, recorded
 from gapless.close.stages import Stages
 from gapless.close.training import to_tune, trained
 from gapless.files import sha256
-from gapless.identify import Fit, WalkingFit, fit, fit_walking
+from gapless.identify import Fit, WalkingFit, fit, fit_key, fit_walking
 from gapless.learn import box_belief, joint_mirror
-from gapless.logs import Log, read
+from gapless.logs import Log, load_mapping, read
 from gapless.policy import Pilot, load_policy
 from gapless.robots import files_of, imu_of
 from gapless.twin import Box, Gaussian, Twin, belief_table, quantities, save_belief
@@ -50,14 +50,17 @@ def walking(case: Case) -> bool:
 
 def log_of(case: Case, stages: Stages) -> list[Log]:
     """Logs of the robot: those given, and of a stand-in one that is recorded within the robot time."""
-    given = [read(path) for path in case.logs]
+    mapping = load_mapping(case.mapping) if case.mapping else None
+    given = [read(path, mapping) for path in case.logs]
     return given if case.standin is None else [*given, recorded(case, stages, _walker(case, stages) if walking(case) else None)]
 
 
 def logs_key(case: Case, stages: Stages) -> str:
     """A hash that stands for the logs."""
-    given = sha256(*map(Path, case.logs)) if case.logs else ""
-    return given + (stages.key("log") if case.standin else "")
+    if case.standin is None:
+        logs = log_of(case, stages)
+        return fit_key(record_twin(case, logs[0]), logs, [])
+    return (sha256(*map(Path, case.logs)) if case.logs else "") + stages.key("log")
 
 
 def record_twin(case: Case, log: Log) -> Twin:

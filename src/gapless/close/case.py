@@ -41,6 +41,8 @@ class Case(Checked):
     """The robot with secrets; None for hardware."""
     logs: tuple[str, ...] = checked(texts, ())
     """Of the hardware, where there is no stand-in."""
+    mapping: str = checked(text, "")
+    """What the logs' files cannot say: a name or a TOML file."""
     policy: str = checked(_folder, "")
     """Folder of the policy that is on the robot; one that is trained on the nominal robot unless given."""
     base: str = checked(_folder, "")

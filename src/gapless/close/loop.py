@@ -84,7 +84,8 @@ def close(
     if _worth_another(case, stages, trials, choice):
         log, now = stages.place("log") / "log.npz", stages.below("again")
         start = to_tune(case, stages) if choice.kept == AS_IT_WAS else policies[choice.kept]
-        more = replace(case, logs=(*case.logs, str(log)), base=str(start), seed=case.seed + 1)
+        earlier = () if walking(case) else (*case.logs, str(log))  # a fit to walking is to logs of one policy
+        more = replace(case, logs=earlier, base=str(start), seed=case.seed + 1)
         known = identified(more, now)
         choice, checked = _choose(more, now, policies, trials, known, choice.kept, AGAIN)
     result = _gathered(case, stages, policies, trials, known, causes, choice, checked)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gapless.checks import Checked, checked, flag, number, part_of, text
-from gapless.errors import BadInput
+from gapless.errors import BadInput, PhysicsError
 from gapless.files import within
 from gapless.plain import plain, read_json, write_json
 
@@ -117,6 +117,8 @@ class Stages:
                 make(folder)
             except BadInput as error:
                 raise StageFailed(f"stage {name}: {error}; mend that and run the same again: {self.folder} is kept") from None
+            except PhysicsError as error:
+                raise PhysicsError(f"stage {name}: {error}; what was done before is kept in {self.folder}") from None
             took = time.process_time() - cpu, time.perf_counter() - began
             found = Record(key, True, robot, *took)
             write_json(folder / RECORD, found)
