@@ -28,7 +28,9 @@ def commands(text):
 
 TEXTS = [(page.name, page.read_text()) for page in PAGES] + [(f"{n} --help", f.__doc__) for n, f in FUNCTIONS.items()]
 COMMAND_LINES = sorted({(where, line) for where, text in TEXTS for line in commands(text)})
-PYTHON = [(page.name, block) for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+PYTHON = [
+    (page.name, block) for page in PAGES for block in re.findall(r"```python\n(?!--8<--)(.*?)```", page.read_text(), re.DOTALL)
+]
 
 
 def parsed(words):
@@ -39,6 +41,18 @@ def parsed(words):
         return options
 
     return tyro.cli(stub, args=words[1:], config=(tyro.conf.OmitArgPrefixes,))
+
+
+def test_every_page_of_the_docs_is_in_the_navigation_of_the_site_and_exists():
+    text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    named = re.findall(r"\S+\.md", text)
+    made = {"reference/index.md"}  # by docs/reference.py
+    assert sorted(set(named) - made) == sorted(page.name for page in ROOT.glob("docs/*.md"))
+
+
+def test_every_example_is_shown_in_the_docs():
+    shown = (ROOT / "docs/examples.md").read_text()
+    assert all(path.name in shown for path in ROOT.glob("examples/*.py"))
 
 
 def test_there_are_commands_to_check():

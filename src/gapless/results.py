@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from gapless.check import Certificate, CrossCheck, GateVerdict, PolicyCheck, Stress
+from gapless.close import Closed, Compared
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
@@ -14,7 +15,7 @@ from gapless.measure import Replays
 from gapless.report import Result
 
 OF_LOGS = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays)
-OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate)
+OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate, Closed, Compared)
 KINDS: tuple[type[Result], ...] = OF_LOGS + OF_POLICIES
 
 

@@ -12,6 +12,7 @@ from bench.check import copies, frames
 from gapless.check import audit, check, walk
 from gapless.check.frames import frame_columns, predict
 from gapless.check.network import asymmetry
+from gapless.check.preflight import Subject, _by_physics
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, read, write
@@ -67,6 +68,15 @@ def test_broken_copies_are_named_by_golden_frames(go2, case):
     boundary = result.json()["boundary"]
     order = ["observation to action", "signals to observation", "action to torque", "torque to next state"]
     assert all(c.status == "skip" for c in result.checks if order.index(c.boundary) > order.index(boundary))
+
+
+def test_frames_of_commands_that_act_in_a_later_period_are_not_held_against_physics(go2):
+    robot, good = go2
+    copy = dict(copies(good, robot, frames(good, robot, (1.0, 0.0, 0.0))))["gains x2"].candidate
+    subject = Subject.of(copy, robot)
+    assert _by_physics(subject, []) is not None
+    late = replace(subject.contract, timing=replace(subject.contract.timing, delay_range=(0.03, 0.05)))
+    assert _by_physics(replace(subject, contract=late), []) is None
 
 
 @pytest.mark.parametrize("case", ["history reversed", "history by frame", "gains permuted", "gains of 1 and 0"])

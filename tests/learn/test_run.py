@@ -13,6 +13,7 @@ from gapless.errors import BadInput
 from gapless.learn import run as runs
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
+from gapless.learn.networks import by_columns, load_networks
 from gapless.learn.run import Run, load_run, read_checkpoint, train
 from gapless.learn.settings import PPOSettings
 from gapless.policy import load_policy
@@ -122,7 +123,8 @@ def test_the_policy_in_the_folder_is_the_best_and_not_the_last(tmp_path, monkeyp
     evaluate = runs.evaluate
     monkeypatch.setattr(runs, "evaluate", lambda *args: (next(scores), evaluate(*args)[1]))
     curve(run_of(), tmp_path)
-    assert read_checkpoint(tmp_path / "best.pt")["iteration"] == 2
+    best, now = load_networks(tmp_path / "best.npz")[0]["actor"], read_checkpoint(tmp_path / "checkpoint.pt")
+    assert not np.array_equal(best["mlp.0.weight"], now["actor_state_dict"]["mlp.0.weight"].numpy())
     assert read_checkpoint(tmp_path / "checkpoint.pt")["iteration"] == 4
 
 
@@ -209,19 +211,40 @@ def test_losses_that_are_not_finite_are_a_divergence(tmp_path):
         learner.iterate()
 
 
-def test_tuning_further_starts_from_the_policy_and_does_not_forget_it_at_once(tmp_path):
+def test_tuning_further_starts_from_the_policy_and_its_critic_by_the_names_of_columns(tmp_path):
     curve(run_of(), tmp_path / "first")
-    before = read_checkpoint(tmp_path / "first" / "best.pt")["actor_state_dict"]
+    networks, columns = load_networks(tmp_path / "first" / "best.npz")
     none = dataclasses.replace(run_of(), preset="none")  # another critic: it knows no parameters
-    curve(none, tmp_path / "second", start=tmp_path / "first")
-    after = read_checkpoint(tmp_path / "second" / "checkpoint.pt")["actor_state_dict"]
-    torch.testing.assert_close(before["mlp.0.weight"], after["mlp.0.weight"], rtol=0, atol=0)  # the critic warms up first
-    curve(run_of(), tmp_path / "third", start=tmp_path / "first")
-    moved = read_checkpoint(tmp_path / "third" / "checkpoint.pt")["actor_state_dict"]["mlp.0.weight"]
-    assert not torch.equal(before["mlp.0.weight"], moved)
+    learner = Learner(lambda rng, hardness: environment(none), SMALL, 0)
+    learner.start_from(networks, columns)
+    np.testing.assert_array_equal(learner.alg.actor.mlp[0].weight.detach(), networks["actor"]["mlp.0.weight"])
+    now = learner.environment.critic_columns
+    assert len(now) == learner.environment.reset()["critic"].shape[1]
+    both = [name for name in columns if name in now]
+    assert set(now) - set(both)  # numbers that `wide` does not draw
+    weights = learner.alg.critic.mlp[0].weight.detach().numpy(), networks["critic"]["mlp.0.weight"]
+    after, before = (w[:, [of.index(name) for name in both]] for w, of in zip(weights, (now, columns), strict=True))
+    np.testing.assert_array_equal(after, before)
+    wider = by_columns({"mlp.0.weight": np.ones((2, 1)), "obs_normalizer._var": np.full((1, 1), 9.0)}, ("a",), ("b", "a"))
+    np.testing.assert_array_equal(wider["mlp.0.weight"], [[0, 1], [0, 1]])  # a column that it never saw changes nothing
+    np.testing.assert_array_equal(wider["obs_normalizer._var"], [[1, 9]])
+    assert learner.environment.hardness == 1.0  # it withstood pushes already
 
 
-def test_a_resumed_tuning_equals_an_uninterrupted_one_also_while_the_critic_warms_up(tmp_path):
+def test_networks_from_elsewhere_are_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "best.npz"
+    for content in ({"columns": np.array(["a"])}, {"columns": np.array(["a"]), "actor/w": np.array([np.nan])}):
+        np.savez(path, **content)
+        with pytest.raises(BadInput, match="actor or critic are missing, or have numbers that are not finite"):
+            load_networks(path)
+    np.savez(path, columns=np.array([{}], dtype=object))
+    with pytest.raises(BadInput, match="not networks of a training"):
+        load_networks(path)
+    with pytest.raises(BadInput, match="its critic sees 3 columns and names 1"):
+        by_columns({"mlp.0.weight": np.ones((2, 3))}, ("a",), ("a",))
+
+
+def test_a_resumed_tuning_equals_an_uninterrupted_one(tmp_path):
     curve(run_of(), tmp_path / "first")
     none = dataclasses.replace(run_of(), preset="none")
     whole = curve(none, tmp_path / "whole", start=tmp_path / "first")

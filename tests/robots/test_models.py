@@ -44,7 +44,14 @@ def test_every_robot_is_commanded_at_50_hz_and_has_what_a_scene_needs(robot):
 
 @pytest.mark.parametrize(
     ("name", "low", "high"),  # [kg]
-    [("bench", 0.4, 0.7), ("arm", 0.5, 0.8), ("rover", 0.9, 1.1), ("quadruped", 12, 15), ("biped", 28, 33)],
+    [
+        ("bench", 0.4, 0.7),
+        ("pendulum", 1.0, 1.3),
+        ("arm", 0.5, 0.8),
+        ("rover", 0.9, 1.1),
+        ("quadruped", 12, 15),
+        ("biped", 28, 33),
+    ],
 )
 def test_mass_is_that_of_the_class(name, low, high):
     assert low < load_robot(name).mass < high
@@ -88,6 +95,17 @@ def test_bench_sags_by_load_over_gain():
     load_torque = 9.81 * (0.5 * 0.15 + 0.03 * 0.072) * math.sin(data.qpos[0])
     assert sag == pytest.approx(load_torque / 17.8, rel=1e-3)
     assert load_torque < model.actuator_forcerange[0, 1]
+
+
+def test_the_pendulum_must_swing_because_its_shoulder_cannot_hold_its_links_out():
+    model = load_robot("pendulum").model
+    data = mujoco.MjData(model)
+    data.qpos[0] = math.pi / 2
+    mujoco.mj_forward(model, data)
+    gravity = 9.81 * (0.5235 * 0.2 + 0.6256 * (0.2 + 0.2557))
+    assert abs(data.qfrc_bias[0]) == pytest.approx(gravity, rel=1e-6)
+    assert model.actuator_forcerange[0, 1] < gravity
+    assert model.actuator_forcerange[1, 1] > 9.81 * 0.6256 * 0.2557  # the elbow can lift its own
 
 
 def test_dry_friction_sticks_below_its_limit_and_slips_above(robot):

@@ -206,6 +206,12 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
     contract, robot, golden = subject.contract, subject.robot, subject.golden
     if robot is None or golden is None or len(golden[0]) < FEW or contract.action.reference is not None:
         return None
+    if (
+        contract.timing.control_dt
+        and contract.timing.delay_range
+        and contract.timing.delay_range[0] >= contract.timing.control_dt
+    ):
+        return None  # in training no action acted before the next frame
     try:
         stated = predict(contract, robot, *golden).error
     except BadInput:

@@ -70,7 +70,7 @@ def train(
     out = options.wanted(out, "the run", "runs/walk")
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
-    options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.pt")
+    options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz")
     options.assumed(run.twin())
     _train(run, out, resume, start, threads, json)
 

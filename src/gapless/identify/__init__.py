@@ -15,6 +15,7 @@ from gapless.identify.fitting import fit_admitted
 from gapless.identify.from_logs import fit
 from gapless.identify.full_model.window_objective import Objective, solve as solve_windows, typical
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
+from gapless.identify.memory import key_of as fit_key
 from gapless.identify.per_joint.inverse_dynamics import trajectory_of
 from gapless.identify.per_joint.kernel import gather
 from gapless.identify.per_joint.problem import problem, settle

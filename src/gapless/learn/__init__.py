@@ -16,7 +16,7 @@ from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment
 from gapless.learn.judge import enter
-from gapless.learn.mirror import Mirror
+from gapless.learn.mirror import Mirror, joints as joint_mirror
 from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import News, Run, load_run, plan_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings

@@ -160,11 +160,13 @@ def _seen(environment: Environment, task: Task, step: Step) -> dict[str, Array |
         "speed": speed.max(axis=1),
         "of_limit": (speed / limit).max(axis=1) if np.isfinite(limit).any() else np.full(scene.n, np.nan),
         "rough": (change**2).mean(axis=1),
+        "power": np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1),
     }
+    if hasattr(task, "away"):
+        seen["away"] = task.away(scene)
     if scene.has_legs and tuple(task.commands) == tuple(QUADRUPED):
         seen["velocity"], seen["yaw"] = velocity_errors(scene)
         seen["done"] = np.column_stack([scene.velocity[:, :2], scene.yaw_rate])
-        seen["power"] = np.maximum(scene.torque * scene.dq, 0.0).sum(axis=1)
         seen["distance"] = np.hypot(*scene.velocity[:, :2].T)
     return seen
 
@@ -213,6 +215,8 @@ def _result(
         np.where(alive | np.isnan(seen["of_limit"]), 1 - seen["of_limit"], 1.0).min(axis=0),
         np.sqrt(np.where(alive, seen["rough"], 0.0).sum(axis=0) / np.maximum(alive.sum(axis=0), 1)),
         hardness,
+        power=total("power") / np.maximum(counts.sum(axis=0), 1),
+        away=error("away", seen["away"][0] if "away" in seen else hardness),
         parameters=parameters,
     )
 

@@ -48,6 +48,10 @@ class CourseResult(Result):
     """Where the policy comes from."""
     idle: dict[str, float] = field(default_factory=dict)
     """The figures of a policy whose output is zero, on the same robots; empty where it was not run."""
+    power: Array = field(default_factory=lambda: np.zeros(0))
+    """Mean positive mechanical power until a fall [W]."""
+    away: Array = field(default_factory=lambda: np.zeros(0))
+    """Mean distance from what is asked, for a task that tells it (`away`); after a fall, that at the start. NaN for others."""
     parameters: Array = field(default_factory=lambda: np.zeros((0, 0)), metadata=NOT_SAVED)
     """What each robot was. Shape: (runs, parameters)."""
 

@@ -266,6 +266,17 @@ class Environment:
             parts.append(self.task.privileged(scene))
         return parts
 
+    @property
+    def critic_columns(self) -> tuple[str, ...]:
+        """What each column is that the critic sees, in the order of `_privileged`."""
+        scene, terms = self.scene, self._truth.contract.observation.terms
+        parts = [(t.name, t.dim) for t in terms]
+        parts += [("true velocity", 3), ("height", 1)] if scene.floating else []
+        parts += [("foot height", len(scene.legs)), ("contact", len(scene.legs))] if scene.has_legs else []
+        parts += [(quantity, 1) for quantity in self.quantities]
+        parts += [("privileged", self.task.privileged(scene).shape[1])] if hasattr(self.task, "privileged") else []
+        return tuple(f"{name}.{i}" for name, width in parts for i in range(width))
+
     def mirror(self) -> tuple[mirror.Mirror, mirror.Mirror, mirror.Mirror] | None:
         """How the two groups and the action are mirrored left to right; None where that is not known."""
         by_joint = mirror.joints(self.twin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import math
 import time
@@ -15,15 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gapless.arrays import Bools
+from gapless.arrays import Array, Bools
 from gapless.learn.environment import Environment
+from gapless.learn.networks import by_columns
 from gapless.learn.settings import PPOSettings
 from gapless.learn.update import SideBySide
 from gapless.learn.vecenv import TorchEnvironment
 
 LEAST_RATE = 1e-5
-WARM_UP = 20
-"""Iterations in which the policy of a tuned run is frozen while its new critic learns."""
 
 
 class Diverged(Exception):
@@ -69,19 +67,18 @@ class Learner:
             seed: the same seed gives the same bits.
         """
         self.settings, self.seed, self.iteration = settings, seed, 0
-        self._make = make
+        self._make, self._tuned = make, False
         self._begin()
         with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
             self.alg = SideBySide.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
         self.alg.mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
-        self._frozen_until = 0
         self.alg.train_mode()
 
     def _begin(self) -> None:
         """Start a chunk."""
         chunk = self.iteration // self.settings.every
         torch.manual_seed(int(np.random.SeedSequence([self.seed, chunk]).generate_state(1)[0]))
-        hardness = min(1.0, 2 * self.iteration / self.settings.iterations + 0.1)
+        hardness = 1.0 if self._tuned else min(1.0, 2 * self.iteration / self.settings.iterations + 0.1)
         self.environment = self._make(np.random.default_rng([self.seed, chunk, 1]), hardness)
         self.environment.hardness = hardness
         self.environment.scene.share = self.settings.slow + (1 - self.settings.slow) * hardness
@@ -112,10 +109,7 @@ class Learner:
                 self.alg.process_env_step(observation, reward, done, extras)
             collected = time.perf_counter()
             self.alg.compute_returns(observation)
-        frozen = copy.deepcopy(self.alg.actor.state_dict()) if self._frozen_until > self.iteration else None
         losses = self.alg.update()
-        if frozen is not None:
-            self.alg.actor.load_state_dict(frozen)
         self._limit_rate()
         finished = time.perf_counter()
         std = self.alg.get_policy().output_std.mean().item()
@@ -140,26 +134,25 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """All that a resumed run needs, at the end of a chunk."""
-        return {**self.alg.save(), "iteration": self.iteration, "still": self._frozen_until}
+        return {**self.alg.save(), "iteration": self.iteration, "tuned": self._tuned}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
         self.alg.load(state, None, True)
-        self.iteration, self._frozen_until = int(state["iteration"]), int(state["still"])
+        self.iteration, self._tuned = int(state["iteration"]), bool(state["tuned"])
         self._begin()
 
-    def start_from(self, state: dict[str, Any]) -> None:
-        """Start with the policy of another run, and with its critic where both see the same things.
+    def start_from(self, networks: dict[str, dict[str, Array]], columns: tuple[str, ...]) -> None:
+        """Start with the policy of another run and its critic, whose columns are told by name.
 
-        An untrained critic would ruin the policy within a few updates, so the policy is frozen while a new critic learns.
+        A policy that withstands pushes is not spared them at first, and an untrained critic would ruin it in a few updates.
         """
-        self.alg.load(state, {"actor": True}, True)
-        try:
-            self.alg.load(state, {"critic": True}, True)
-        except RuntimeError:
-            self._frozen_until = WARM_UP
+        critic = by_columns(networks["critic"], columns, self.environment.critic_columns)
+        for network, arrays in ((self.alg.actor, networks["actor"]), (self.alg.critic, critic)):
+            network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         self.alg.learning_rate = self.settings.rate / 3
         self._limit_rate()
+        self._tuned = True
         self._begin()  # as a run that is resumed from here does
 
     def deterministic(self) -> Deterministic:

@@ -23,6 +23,7 @@ from gapless.checks import Checked, checked, flag, mapping, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
+from gapless.learn.networks import FILE, load_networks, save_networks
 from gapless.learn.presets import draw_from
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Task
@@ -120,7 +121,7 @@ def plan_run(
     """
     stated = {name: value for name, value in (settings or {}).items() if value is not None}
     if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too
-        stated["every"] = max(1, min(PPOSettings.every, stated["iterations"] // 10))
+        stated.setdefault("every", max(1, min(PPOSettings.every, stated["iterations"] // 10)))
     preset = preset or ("narrow" if belief else "wide")
     robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(Path(belief).resolve()) if belief else "", **more)
@@ -167,7 +168,7 @@ def train(
     iterations: int | None = None,
     task: Task | None = None,
 ) -> None:
-    """Train, and leave in the folder: run.json, checkpoint.pt, best.pt, the best policy, TensorBoard events.
+    """Train, and leave in the folder: run.json, checkpoint.pt, best.npz, the best policy, TensorBoard events.
 
     Args:
         run: what to train.
@@ -253,10 +254,10 @@ class _Training:
             return learner.iteration == 0  # only a run that began with a policy has a checkpoint there
         if start is not None:
             load_run(start)  # of this version
-            state = read_checkpoint(start / "best.pt")
+            networks, columns = load_networks(start / FILE)
             _same_meaning(start, load_policy(start).contract, learner.environment.contract)
             with disk.refusing(f"{start}: its networks are of another task, robot or size", *MISFIT):
-                learner.start_from(state)
+                learner.start_from(networks, columns)
             self.keep()  # before there is a run to resume
         self._run.save(folder)
         return start is not None
@@ -273,7 +274,7 @@ class _Training:
         policy = self.learner.deterministic()
         score, golden = evaluate(policy, environment)
         if score > self.best:
-            write_checkpoint(self._folder / "best.pt", self.learner.state())
+            save_networks(self._folder / FILE, self.learner.state(), self.learner.environment.critic_columns)
             save_trained(policy, environment, golden, self._folder, self._hashes["robot"])
             self.best, self.best_iteration = score, self.learner.iteration  # only now: what was interrupted is done again
         return score

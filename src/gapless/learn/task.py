@@ -64,6 +64,7 @@ class Task(Protocol):
     It may also offer:
 
     - `success(scene)`, bool (n,): whether the task is being done well; the course asks.
+    - `away(scene)`, (n,): how far the robot is from what is asked, for tasks without velocities; the course asks.
     - `privileged(scene)`, (n, columns): what only the critic sees, besides the truth about terms and the world.
     - `metrics(scene)`, (n,) by name: what to watch while it is learned, such as tracking errors in their own units.
     """

@@ -20,7 +20,7 @@ from gapless.robots.urdf import read_urdf
 from gapless.robots.urdf_drives import put_drives
 
 _MODELS = Path(__file__).parent / "models"
-BUILT_IN = ("bench", "arm", "rover", "quadruped", "biped")
+BUILT_IN = ("bench", "pendulum", "arm", "rover", "quadruped", "biped")
 """The robots that come with Gapless, simplest first."""
 
 MODEL_FILES = (".xml", ".mjcf", ".urdf", ".xacro")

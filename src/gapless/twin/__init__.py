@@ -15,6 +15,7 @@ from gapless.twin.belief import (
     combined,
     load as load_belief,
     save as save_belief,
+    table as belief_table,
     within_tolerance,
 )
 from gapless.twin.export import export as export_settings, read as read_settings

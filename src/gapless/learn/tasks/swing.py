@@ -39,6 +39,10 @@ class SwingTask:
         """From 0, hanging, to 1, upright."""
         return np.asarray((scene.point(self.tip)[:, 2] - self.low) / (self.high - self.low))
 
+    def away(self, scene: Scene) -> Array:
+        """From 1, hanging, to 0, upright."""
+        return 1 - self.height(scene)
+
     def metrics(self, scene: Scene) -> dict[str, Array]:
         return {"height": self.height(scene)}
 

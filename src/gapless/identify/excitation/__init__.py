@@ -1,0 +1,1 @@
+"""Excitation: the motion to record next."""

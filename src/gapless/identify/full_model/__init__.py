@@ -1,0 +1,1 @@
+"""The full model: what couples the joints, fitted once each joint alone is known."""

@@ -1,0 +1,1 @@
+"""Single joints: each simulated alone along the measured trajectory."""

@@ -1,0 +1,1 @@
+"""Walking: a robot that walks by itself, compared by distributions, as nothing can be aligned."""
