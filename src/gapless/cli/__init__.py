@@ -1,7 +1,12 @@
 """The command line: one file a command; heavy packages load only when a command runs."""
 
+import contextlib
 import errno
+import functools
+import io
+import itertools
 import sys
+from collections.abc import Callable
 from importlib import import_module
 
 from gapless import __version__
@@ -50,14 +55,37 @@ def overview() -> str:
 
 
 def _run(words: list[str]) -> None:
-    import tyro
-
     if words[0] not in COMMANDS:
         raise unknown("command", words[0], COMMANDS)
-    app = tyro.extras.SubcommandApp()
-    for name in COMMANDS:
-        app.command(getattr(import_module(f"gapless.cli.{name}"), name))
-    app.cli(prog="gapless", description=DESCRIPTION, args=words, config=(tyro.conf.OmitArgPrefixes,))
+    _parsed(words[0], words[1:])()
+
+
+def _parsed(name: str, words: list[str]) -> Callable[[], None]:
+    """The command with what was typed behind it; what is wrong there is one sentence, not the parser's box."""
+    import tyro
+
+    command = getattr(import_module(f"gapless.cli.{name}"), name)
+
+    @functools.wraps(command)
+    def waiting(*given: object, **named: object) -> Callable[[], None]:
+        return functools.partial(command, *given, **named)
+
+    box = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(box):
+            call: Callable[[], None] = tyro.cli(waiting, prog=f"gapless {name}", args=words, config=(tyro.conf.OmitArgPrefixes,))
+        return call
+    except SystemExit as end:
+        if not end.code:
+            raise  # --help
+    lines = [line.strip("│ ") for line in box.getvalue().splitlines() if line.startswith("│")]
+    told = " ".join(itertools.takewhile(lambda line: not line.startswith("──"), lines))
+    wrong = told.partition("Unrecognized options: ")[2]
+    if wrong.startswith("--"):
+        known = tyro.extras.get_parser(waiting, config=(tyro.conf.OmitArgPrefixes,))._option_string_actions
+        raise unknown("option", wrong.partition(",")[0].partition("=")[0], [word for word in known if word.startswith("--")])
+    told = told.replace(f"Missing from gapless {name}: ", "missing: ").replace("Unrecognized options: ", "too many words: ")
+    raise BadInput(f"{told.rstrip('. ')}; `gapless {name} --help` shows what it takes")
 
 
 def _end(sentence: str, code: int) -> None:

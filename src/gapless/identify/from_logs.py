@@ -55,10 +55,8 @@ def fit(
     """
     if particles < 0:
         raise BadInput(f"the number of particles must not be negative, not {particles}")
-    known = dict(twin.space.fix(fixed or {}).fixed)
+    twin, known = _without_velocity(twin, twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
-    if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
-        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted: name others (--joints)")
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
@@ -72,3 +70,12 @@ def fit(
         raise BadInput(f"{error}{kept}") from None
     more = [*(drawn.warnings if drawn else ()), *(f"left out {why}" for why in admitted.refused.values()), *admitted.notes]
     return replace(result, belief=drawn.belief if drawn else result.belief, warnings=[*result.warnings, *more])
+
+
+def _without_velocity(twin: Twin, known: Mapping[str, float]) -> tuple[Twin, dict[str, float]]:
+    """The twin of the drives that can be fitted, and what is known of those: not the ones commanded in velocity."""
+    fitted = [d.name for d in twin.drives if d.signal != "dq"]
+    if not fitted and twin.drives:
+        raise BadInput(f"all drives of {twin.name} are commanded in velocity, and such drives cannot be fitted")
+    twin = twin.only(fitted, "commanded in velocity, which cannot be fitted")
+    return twin, {name: value for name, value in known.items() if name in twin.space.names}
