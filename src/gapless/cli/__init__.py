@@ -3,10 +3,13 @@
 import contextlib
 import errno
 import functools
+import inspect
 import io
 import itertools
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 
 from gapless import __version__
@@ -78,14 +81,29 @@ def _parsed(name: str, words: list[str]) -> Callable[[], None]:
     except SystemExit as end:
         if not end.code:
             raise  # --help
-    lines = [line.strip("│ ") for line in box.getvalue().splitlines() if line.startswith("│")]
-    told = " ".join(itertools.takewhile(lambda line: not line.startswith("──"), lines))
-    wrong = told.partition("Unrecognized options: ")[2]
-    if wrong.startswith("--"):
-        known = tyro.extras.get_parser(waiting, config=(tyro.conf.OmitArgPrefixes,))._option_string_actions
-        raise unknown("option", wrong.partition(",")[0].partition("=")[0], [word for word in known if word.startswith("--")])
+    told = _first_words(box.getvalue())
+    wrong = [word for word in told.partition("Unrecognized options: ")[2].split(", ") if word.startswith("--")]
+    if wrong:
+        raise unknown("option", wrong[0].partition("=")[0], _options(command))
     told = told.replace(f"Missing from gapless {name}: ", "missing: ").replace("Unrecognized options: ", "too many words: ")
     raise BadInput(f"{told.rstrip('. ')}; `gapless {name} --help` shows what it takes")
+
+
+def _options(command: Callable[..., object]) -> list[str]:
+    """The options of a command, as they are typed."""
+    from gapless.cli.options import About
+
+    named = [p for p in inspect.signature(command).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    names = [name for p in named for name in ([f.name for f in fields(About)] if isinstance(p.default, About) else [p.name])]
+    return [f"--{name.replace('_', '-')}" for name in names]
+
+
+def _first_words(box: str) -> str:
+    """What a box of the parser says between its title and the next rule, drawn with or without lines and colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = [line.strip("│╭╮╰╯ ") for line in plain.splitlines()][1:]
+    said = itertools.dropwhile(lambda line: not set(line) - set("─- "), lines)
+    return " ".join(itertools.takewhile(lambda line: bool(set(line) - set("─- ")), said))
 
 
 def _end(sentence: str, code: int) -> None:
