@@ -76,7 +76,9 @@ def _parsed(name: str, words: list[str]) -> Callable[[], None]:
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            call: Callable[[], None] = tyro.cli(waiting, prog=f"gapless {name}", args=words, config=(tyro.conf.OmitArgPrefixes,))
+            call: Callable[[], None] = tyro.cli(
+                waiting, prog=f"gapless {name}", args=words, config=(tyro.conf.OmitArgPrefixes,)
+            )
         return call
     except SystemExit as end:
         if not end.code:

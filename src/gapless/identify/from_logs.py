@@ -19,6 +19,7 @@ from gapless.identify.fitting import fit_admitted
 from gapless.identify.memory import Memory, key_of
 from gapless.identify.posteriors import particles as drawn_particles
 from gapless.identify.result import Fit
+from gapless.identify.time_step import finer
 from gapless.logs import Log
 from gapless.measure import admit
 from gapless.twin import Twin
@@ -57,6 +58,7 @@ def fit(
         raise BadInput(f"the number of particles must not be negative, not {particles}")
     twin, known = _without_velocity(twin, twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
+    twin, coarse = finer(twin, admitted.logs)
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
@@ -68,7 +70,12 @@ def fit(
     except BadInput as error:
         kept = f"; what was computed until then is in {path}, for --resume" if path and memory.done else ""
         raise BadInput(f"{error}{kept}") from None
-    more = [*(drawn.warnings if drawn else ()), *(f"left out {why}" for why in admitted.refused.values()), *admitted.notes]
+    more = [
+        *(drawn.warnings if drawn else ()),
+        *(f"left out {why}" for why in admitted.refused.values()),
+        *admitted.notes,
+        *coarse,
+    ]
     return replace(result, belief=drawn.belief if drawn else result.belief, warnings=[*result.warnings, *more])
 
 

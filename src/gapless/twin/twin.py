@@ -133,6 +133,12 @@ class Twin(RobotModel):
         }
         return dataclasses.replace(twin, bound=_from(twin.bound, outside))
 
+    def at_step(self, seconds: float) -> Twin:
+        """The same twin with another physics step [s]."""
+        spec = self.spec.copy()
+        spec.option.timestep = seconds
+        return dataclasses.replace(self, spec=spec, model=spec.compile())
+
     def only(self, joints: Sequence[str], why: str) -> Twin:
         """The same twin of some of its joints; the others are held, or moved as a log says.
 
@@ -300,8 +306,6 @@ class Twin(RobotModel):
 def _from(bound: Iterable[Bound], stated: Mapping[str, float]) -> tuple[Bound, ...]:
     """Mechanisms with other nominal values of some parameters."""
     return tuple(
-        dataclasses.replace(
-            b, parameters=[dataclasses.replace(p, nominal=stated.get(p.name, p.nominal)) for p in b.parameters]
-        )
+        dataclasses.replace(b, parameters=[dataclasses.replace(p, nominal=stated.get(p.name, p.nominal)) for p in b.parameters])
         for b in bound
     )
