@@ -4,7 +4,7 @@
 
 A stand-in moves for 20 s; what was recorded is written as a ROS 2 bag (MCAP) with JointTrajectory commands, a bag with bare
 Float64MultiArray commands in another order, a .db3 bag, a pair of Unitree tables, and a table as people have them (German,
-degrees, milliseconds, decimal commas, comment lines). Exit codes of the commands, and the held-out error before and after [deg].
+degrees, milliseconds, decimal commas, comment lines). How each command ended, and the held-out error before and after [deg].
 """
 
 import argparse

@@ -5,7 +5,8 @@
 Robots are the models of shared/data/models, and 20 URDF files of the package example-robot-data where it is installed. Each is
 given the same three secrets (drives at 0.8 of their gain, 12 ms of delay, 0.05 N m of dry friction more; everything else within
 its tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. With --keep every
-finished stage is written to a file, and what the file has is not run again. `--load-only` loads all URDF files and does nothing else.
+finished stage is written to a file, and what the file has is not run again. `--load-only` loads all URDF files and does
+nothing else.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def tried(robot: Path, stages: list[str], folder: Path, seed: int, kept: Stages)
 
 
 def figures(stage: str, ended: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a command: how it ended, its reason, its seconds; of a fit the held-out errors, of a motion what it leaves."""
+    """What is kept of a command: how it ended, why, its seconds; of a fit its held-out errors, of a motion what it leaves."""
     printed = ended.pop("printed")
     if stage in ("fit", "gap", "excite") and printed.lstrip().startswith("{"):
         result = json.loads(printed)

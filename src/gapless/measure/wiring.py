@@ -118,7 +118,7 @@ def _torques(model: mujoco.MjModel, twin: Twin, q: Array, dq: Array, ddq: Array)
 
 
 def _unexplained(given: Array, torque: Array, dq: Array, du: Array) -> float:
-    """Logarithm of the share of a joint's torque or lag that the motion does not explain, beside damping, delay, dry friction."""
+    """Logarithm of the share of a joint's torque or lag that neither the motion nor damping, delay, dry friction explain."""
     others = np.column_stack([dq, du, np.tanh(dq / STICKS)])
     basis, _ = np.linalg.qr(others / (np.linalg.norm(others, axis=0) + 1e-12))
     given, torque = (x - basis @ (basis.T @ x) for x in (given, torque))

@@ -21,7 +21,6 @@ LEAST_SECONDS = 10.0  # of the logs that are used however long that takes [s]
 MOST_WINDOWS = 60  # of the full model's fits
 NEARBY = 4  # iterations of a fit that begins close to where it ends
 EQUAL = 0.02  # share of the held-out squared error that does not matter
-MOST_ODD = 0.5  # share of joints with stretches that no joint model fits
 CARRIES_OVER = 1.15  # the full model may be this much worse than joints alone before it is fitted itself
 
 
@@ -134,8 +133,7 @@ def _plan(
     """Which rungs to try. before: held-out squared errors of joints alone in the full model, (blocks, joints)."""
     twin, plan = state.twin, list[Step]()
     usable = before.copy()
-    few = len(left_out) <= MOST_ODD * len(twin.joints)  # stretches that most joints miss are no accidents, but what couples
-    for joint, blocks in left_out.items() if few else ():
+    for joint, blocks in left_out.items():
         usable[blocks, twin.joints.index(joint)] = np.nan
     in_full = float(np.sqrt(np.nanmean(usable, axis=0)).mean())
     alone = float(np.mean([np.sqrt(np.nanmean(e)) for e in top.errors]))
