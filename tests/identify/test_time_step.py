@@ -11,7 +11,8 @@ from gapless.twin import Twin, as_given
 from gapless.worlds import StandIn, StandInSpec, plan_motion, record
 
 SERVO = """<mujoco><option timestep="{step}"/><custom><numeric name="control_dt" data="0.02"/></custom><worldbody>
-<body><joint name="j" axis="0 1 0" range="-90 90" armature="0.01"/><geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0" mass="0.5"/>
+<body><joint name="j" axis="0 1 0" range="-90 90" armature="0.01"/>
+<geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0" mass="0.5"/>
 </body></worldbody><actuator><position joint="j" kp="40" kv="0.2" forcerange="-30 30"/></actuator></mujoco>"""
 
 

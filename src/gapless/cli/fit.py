@@ -89,13 +89,9 @@ def fit(
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
     with stages() as tell:
-
-        def tick(text: str) -> None:
-            tell(text, None)
-
-        result = identify.fit_walking(twin, read, crew, fixed, tick) if crew else identify.fit(
+        result = identify.fit_walking(twin, read, crew, fixed, tell) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
-            progress=out / "progress.json", resume=resume, tick=tick,
+            progress=out / "progress.json", resume=resume, tick=tell,
         )  # fmt: skip
     _show(result, unreadable, out, json)
 

@@ -21,7 +21,7 @@ from gapless.identify.posteriors import particles as drawn_particles
 from gapless.identify.result import Fit
 from gapless.identify.time_step import finer
 from gapless.logs import Log
-from gapless.measure import admit
+from gapless.measure import admit, without_velocity
 from gapless.twin import Twin
 
 SIMULATIONS = 4000  # of each window of the logs, for the posterior
@@ -56,8 +56,9 @@ def fit(
     """
     if particles < 0:
         raise BadInput(f"the number of particles must not be negative, not {particles}")
-    twin, known = _without_velocity(twin, twin.space.fix(fixed or {}).fixed)
+    known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
+    twin, known = _without_velocity(twin, known)
     twin, coarse = finer(twin, admitted.logs)
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
@@ -81,8 +82,7 @@ def fit(
 
 def _without_velocity(twin: Twin, known: Mapping[str, float]) -> tuple[Twin, dict[str, float]]:
     """The twin of the drives that can be fitted, and what is known of those: not the ones commanded in velocity."""
-    fitted = [d.name for d in twin.drives if d.signal != "dq"]
-    if not fitted and twin.drives:
+    if twin.drives and all(d.signal == "dq" for d in twin.drives):
         raise BadInput(f"all drives of {twin.name} are commanded in velocity, and such drives cannot be fitted")
-    twin = twin.only(fitted, "commanded in velocity, which cannot be fitted")
+    twin = without_velocity(twin, "commanded in velocity, which cannot be fitted")
     return twin, {name: value for name, value in known.items() if name in twin.space.names}
