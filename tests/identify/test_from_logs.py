@@ -38,6 +38,6 @@ def test_a_wheel_is_left_out_and_the_arm_is_fitted(tmp_path):
 
 def test_a_robot_of_wheels_is_refused(tmp_path):
     path = written(tmp_path / "wheel.xml", WHEEL)
-    log = recorded(path, 3.0)
+    log = recorded(path, 4.5)
     with pytest.raises(BadInput, match="all drives of wheel are commanded in velocity"):
         fit(as_given(path, log), [log])
