@@ -1,11 +1,12 @@
 """What each command makes of robots that others modelled: it works, works in part and says why, or refuses in one sentence.
 
-    python -m bench.robots [--only panda,h1] [--stages load,standin,inspect,replay,gap,fit,excite,export] [--json]
+    python -m bench.robots [--only panda,h1] [--stages robots,standin,...] [--seed 7] [--keep FILE] [--json | --table]
 
-Robots are the models of shared/data/models, and URDF files of the package example-robot-data where it is installed. Each is
+Robots are the models of shared/data/models, and 20 URDF files of the package example-robot-data where it is installed. Each is
 given the same three secrets (drives at 0.8 of their gain, 12 ms of delay, 0.05 N m of dry friction more; everything else within
-its tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. `--load-only` loads
-all URDF files and does nothing else.
+its tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. With --keep every
+finished stage is written to a file, and what the file has is not run again. `--load-only` loads all URDF files and does
+nothing else.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import DATA
+from gapless.files import atomic
 
-STAGES = ("load", "standin", "inspect", "replay", "gap", "fit", "excite", "export")
+STAGES = ("robots", "standin", "inspect", "replay", "gap", "fit", "excite", "export")
+NEEDS = {"inspect": "standin", "replay": "standin", "gap": "standin", "fit": "standin", "export": "fit"}
 SECONDS = 20.0
 PATIENCE = 600.0  # s that one command may take
 SECRETS = """robot = "{robot}"
 in_air = {in_air}
-seed = 7
+seed = {seed}
 [change]
 "gains.kp/*" = "x0.8"
 "latency.action" = 0.012
@@ -36,10 +39,14 @@ noise_q = 0.0005
 noise_dq = 0.02
 quantum_q = 0.0004
 """
-LEFT_OUT = ("it is ignored", "touch nothing", "have no drive")  # what sentences say of parts that are not used
+# what sentences say of parts that are not used, and of motions or fits that came to nothing
+LEFT_OUT = ("it is ignored", "touch nothing", "have no drive", "left out", "cannot be fitted", "not moved", "nothing was found")
 GOES_ON = ("works", "in part")
 URDFS = 20  # of the package, every third or so by name
 GAINS = {"agility_cassie": ("80", "2"), "unitree_h1": ("200", "5")}  # of robots whose models take torque: kp, kd
+MARKS = {"works": "yes", "in part": "part", "refused": "no", "failed": "fails"}
+
+Stages = dict[str, dict[str, Any]]
 
 
 def models() -> list[Path]:
@@ -56,7 +63,7 @@ def urdfs() -> list[Path]:
 
 
 def run(*words: str) -> dict[str, Any]:
-    """A command as a user types it: how it ended, what it said, and how long it took."""
+    """A command as a user types it: how it ended, the sentence that says why, what it printed, and how long it took."""
     started = time.perf_counter()
     try:
         done = subprocess.run(
@@ -69,27 +76,32 @@ def run(*words: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         code, printed, said = -1, "", f"stopped after {PATIENCE:.0f} s"
     seconds = round(time.perf_counter() - started, 1)
-    lines = [line for line in said.strip().splitlines() if line.strip()]
-    traceback = "Traceback" in said or code not in (0, 1, 2, 3)
-    end = "traceback" if traceback else "refused" if code == 2 else "failed" if code == 1 else "works"
-    left_out = [line.strip(' ",') for line in printed.splitlines() if any(words in line for words in LEFT_OUT)]
-    if end == "works" and left_out:
-        end, lines = "in part", [left_out[0][:300]]
-    return {"end": end, "said": lines[-1] if lines else "", "printed": printed, "seconds": seconds}
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    broken = "Traceback" in said or code not in (0, 1, 2, 3) or not (printed.strip() or lines)
+    end = "traceback or silence" if broken else "refused" if code == 2 else "failed" if code == 1 else "works"
+    why = lines[-1] if lines else ""
+    left_out = next((s for s in _sentences(printed, lines) if any(words in s for words in LEFT_OUT)), None)
+    if end == "works":
+        end, why = ("in part", left_out) if left_out else ("works", "")
+    return {"end": end, "said": why[:300], "seconds": seconds, "printed": printed}
 
 
-def tried(robot: Path, stages: list[str], folder: Path) -> dict[str, dict[str, Any]]:
-    """Every stage of one robot that the stages before allow."""
-    out: dict[str, dict[str, Any]] = {"load": run("robots", str(robot), "--json")}
-    if out["load"]["end"] not in GOES_ON:
-        return out
-    floating = bool(json.loads(out["load"]["printed"]).get("floating"))
+def _sentences(printed: str, lines: list[str]) -> list[str]:
+    """What a command said of the robot: on stderr, and as the warnings of a result in JSON."""
+    result = json.loads(printed) if printed.lstrip().startswith("{") else {}
+    return [line.removeprefix("assumed: ") for line in lines] + [str(w) for w in result.get("warnings", ())]
+
+
+def tried(robot: Path, stages: list[str], folder: Path, seed: int, kept: Stages) -> Stages:
+    """Every stage of one robot that the stages before allow; those that were kept are not run again."""
+    floating = bool(json.loads(run("robots", str(robot), "--json")["printed"] or "{}").get("floating"))
     gains = GAINS.get(robot.stem)
     told = ("--kp", gains[0], "--kd", gains[1]) if gains else ()
     held = (*(("--in-air",) if floating else ()), *told)
     log, spec, fitted = str(folder / "log.npz"), folder / "secret.toml", str(folder / "fit")
-    spec.write_text(SECRETS.format(robot=robot, in_air="true" if floating else "false"))
+    spec.write_text(SECRETS.format(robot=robot, in_air="true" if floating else "false", seed=seed))
     commands = {
+        "robots": ("robots", str(robot), "--json"),
         "standin": ("standin", str(spec), "--seconds", str(SECONDS), *told, "--out", log),
         "inspect": ("inspect", log, "--robot", str(robot), "--json"),
         "replay": ("replay", str(robot), log, *held, "--json"),
@@ -98,50 +110,71 @@ def tried(robot: Path, stages: list[str], folder: Path) -> dict[str, dict[str, A
         "excite": ("excite", str(robot), *held, "--effort", "0.3", "--out", str(folder / "motion.csv"), "--json"),
         "export": ("export", fitted, "--to", "mjlab"),
     }
-    needs = {"inspect": "standin", "replay": "standin", "gap": "standin", "fit": "standin", "export": "fit"}
-    for stage, words in commands.items():
-        if stage in stages and out.get(needs.get(stage, "load"), {}).get("end") in GOES_ON:
-            out[stage] = run(*words)
+    todo = {stage for stage in stages if stage not in kept}
+    for stage in reversed(STAGES):  # what a stage needs is made once more: only its figures were kept
+        todo |= {NEEDS[stage]} if stage in todo and stage in NEEDS else set()
+    out = dict(kept)
+    for stage in (stage for stage in STAGES if stage in todo):
+        allowed = stage == "robots" or out.get(NEEDS.get(stage, "robots"), {"end": ""})["end"] in (*GOES_ON, "failed")
+        out[stage] = figures(stage, run(*commands[stage])) if allowed else {"end": "-", "said": "", "seconds": 0.0}
     return out
 
 
-def figures(stages: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What is kept of one robot: how each stage ended, what it said, and the error held out before and after."""
-    kept: dict[str, Any] = {
-        name: {k: stage[k] for k in ("end", "said", "seconds")}
-        | ({} if stage["end"] == "works" else {"said": stage["said"][:300]})
-        for name, stage in stages.items()
-    }
-    if stages.get("fit", {}).get("end") in (*GOES_ON, "failed") and stages["fit"]["printed"].strip():
-        result = json.loads(stages["fit"]["printed"].splitlines()[-1])
-        kept["fit"] |= {"verdict": result["verdict"], "heldout": {k: result["heldout"][k] for k in ("given", "fit")}}
-    return kept
+def figures(stage: str, ended: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a command: how it ended, why, its seconds; of a fit its held-out errors, of a motion what it leaves."""
+    printed = ended.pop("printed")
+    if stage in ("fit", "gap", "excite") and printed.lstrip().startswith("{"):
+        result = json.loads(printed)
+        more = {"fit": ("heldout", ("given", "fit")), "excite": ("left", ("chirp", "multisine", "designed"))}
+        key, names = more.get(stage, ("", ()))
+        ended |= {"verdict": result["verdict"]} | ({key: {name: result[key][name] for name in names}} if key else {})
+    return ended
+
+
+def table(result: dict[str, Stages]) -> str:
+    """The same as a table in Markdown, with the sentence of everything that is not plainly yes below it."""
+    lines = [f"| robot | {' | '.join(STAGES)} | held out after fit | gap [s] |", "|---" * (len(STAGES) + 3) + "|"]
+    notes: dict[str, list[str]] = {}
+    for name, stages in result.items():
+        cells = []
+        for stage in STAGES:
+            end = stages.get(stage, {"end": "-"})
+            cells.append(MARKS.get(end["end"], end["end"]))
+            if end["end"] in MARKS and end["end"] != "works":
+                notes.setdefault(end["said"].removeprefix("gapless: "), []).append(f"{name} {stage}")
+        errors, gap = stages.get("fit", {}).get("heldout"), stages.get("gap", {}).get("seconds")
+        share = f"{100 * errors['fit'] / errors['given']:.1f} %" if errors else "-"
+        lines.append(f"| {name} | {' | '.join(cells)} | {share} | {'-' if gap is None else f'{gap:.0f}'} |")
+    return "\n".join([*lines, "", *(f"- {', '.join(where)}: {why}" for why, where in notes.items())])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="parts of the names of robots, with commas between them")
     parser.add_argument("--stages", default=",".join(STAGES), help="which commands")
+    parser.add_argument("--seed", type=int, default=7, help="of the tolerances and the motion")
+    parser.add_argument("--keep", type=Path, help="JSON file of what is finished, which is not run again")
     parser.add_argument("--load-only", action="store_true", help="load every URDF file of example-robot-data, and nothing else")
+    parser.add_argument("--table", action="store_true", help="print what --keep has as a table, and run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     options = parser.parse_args()
     wanted = [part for part in options.only.split(",") if part]
-    stages = ["load"] if options.load_only else options.stages.split(",")
+    stages = ["robots"] if options.load_only else options.stages.split(",")
     every = urdfs()
     robots = every if options.load_only else models() + every[:: max(1, len(every) // URDFS)][:URDFS]
-    result = {}
-    for robot in robots:
+    result: dict[str, Stages] = json.loads(options.keep.read_text()) if options.keep and options.keep.exists() else {}
+    for robot in () if options.table else robots:
         if wanted and not any(part in robot.stem for part in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            result[robot.stem] = figures(tried(robot, stages, Path(folder)))
+            result[robot.stem] = tried(robot, stages, Path(folder), options.seed, result.get(robot.stem, {}))
+        if options.keep:
+            with atomic(options.keep) as part:
+                part.write_text(json.dumps(result, indent=1))
         ends = ", ".join(f"{name} {stage['end']} {stage['seconds']:.0f} s" for name, stage in result[robot.stem].items())
         print(f"{robot.stem}: {ends}", flush=True)
-        for name, stage in result[robot.stem].items():
-            if stage["end"] != "works":
-                print(f"    {name}: {stage['said']}", flush=True)
-        if "heldout" in result[robot.stem].get("fit", {}):
-            print(f"    fit: {result[robot.stem]['fit']['verdict']}", flush=True)
+    if options.table:
+        print(table(result))
     if options.json:
         print(json.dumps(result))
 

@@ -42,6 +42,26 @@ def test_a_zero_that_is_off_everywhere_is_found(biped):
     assert ("zero", "left_hip_roll") in codes(twin, moved)
 
 
+@pytest.fixture(scope="module")
+def arm() -> tuple[Twin, Log]:
+    """With measured torque, as every stand-in has it; stiff drives hardly lag."""
+    motion = plan_motion("rich", Twin.load("arm"), 6.0, np.random.default_rng(5))
+    return as_given("arm"), record(StandIn(StandInSpec("arm", seed=5)), motion)
+
+
+def test_measured_torque_tells_the_joints_of_an_arm_apart(arm):
+    twin, log = arm
+    swapped = log.rename({"shoulder_lift": "elbow_flex", "elbow_flex": "shoulder_lift"})
+    assert [code for code, _ in codes(twin, swapped)] == ["swapped"]
+
+
+def test_what_the_log_would_not_show_is_said(arm):
+    """Nothing that the pan carries depends on its angle: its axis is upright."""
+    twin, log = arm
+    (found,) = [f for f in model_findings(twin, log) if f.code == "not_told"]
+    assert found.severity == "info" and "a zero that is 0.3 rad off on shoulder_pan" in found.sentence
+
+
 @needs_data
 @pytest.mark.parametrize(
     ("mapping", "file", "model"),

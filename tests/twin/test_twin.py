@@ -316,3 +316,12 @@ def test_a_field_that_no_mechanism_wrote_before_is_saved_too(tmp_path):
     twin = Twin.load("bench", add=[Softness()])
     twin.save(tmp_path / "twin.xml", twin.space.values({"softness.width": 0.02}))
     assert (mujoco.MjModel.from_xml_path(str(tmp_path / "twin.xml")).geom_solimp[:, 2] == 0.02).all()
+
+
+def test_a_twin_of_some_joints_keeps_what_was_stated_and_says_what_is_held():
+    twin = Twin.load("arm").restated({"latency.action": 0.01})
+    few = twin.only(["elbow_flex", "gripper"], "for a test")
+    assert few.joints == ("elbow_flex", "gripper")
+    assert few.space.nominal[few.space.names.index("latency.action")] == 0.01
+    assert "for a test" in few.warnings[-1] and "shoulder_pan" in few.warnings[-1]
+    assert twin.only(list(twin.joints), "for a test") is twin

@@ -132,3 +132,14 @@ def test_unknown_motions_and_lengths_are_refused():
         plan("chirp", Twin.load("bench"), 0.001, np.random.default_rng(0))
     with pytest.raises(BadInput, match="there is no such file"):
         plan("none.csv", Twin.load("bench"), 1.0, np.random.default_rng(0))
+
+
+def test_a_motion_begins_at_home_where_home_is_at_a_limit(tmp_path):
+    path = tmp_path / "gripper.xml"
+    path.write_text(
+        """<mujoco><worldbody><body><joint name="j" range="0 50"/><geom size="0.05"/></body></worldbody>
+        <actuator><position joint="j" kp="5" kv="0.1"/></actuator></mujoco>"""
+    )
+    motion = plan("rich", Twin.load(path), 5.0, np.random.default_rng(0))
+    assert motion[0] == 0.0 and np.abs(np.diff(motion[:20], axis=0)).max() < 0.1
+    assert motion.max() > 0.4

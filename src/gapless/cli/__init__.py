@@ -1,7 +1,15 @@
 """The command line: one file a command; heavy packages load only when a command runs."""
 
+import contextlib
 import errno
+import functools
+import inspect
+import io
+import itertools
+import re
 import sys
+from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 
 from gapless import __version__
@@ -51,14 +59,54 @@ def overview() -> str:
 
 
 def _run(words: list[str]) -> None:
-    import tyro
-
     if words[0] not in COMMANDS:
         raise unknown("command", words[0], COMMANDS)
-    app = tyro.extras.SubcommandApp()
-    for name in COMMANDS:
-        app.command(getattr(import_module(f"gapless.cli.{name}"), name))
-    app.cli(prog="gapless", description=DESCRIPTION, args=words, config=(tyro.conf.OmitArgPrefixes,))
+    _parsed(words[0], words[1:])()
+
+
+def _parsed(name: str, words: list[str]) -> Callable[[], None]:
+    """The command with what was typed behind it; what is wrong there is one sentence, not the parser's box."""
+    import tyro
+
+    command = getattr(import_module(f"gapless.cli.{name}"), name)
+
+    @functools.wraps(command)
+    def waiting(*given: object, **named: object) -> Callable[[], None]:
+        return functools.partial(command, *given, **named)
+
+    box = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(box):
+            call: Callable[[], None] = tyro.cli(
+                waiting, prog=f"gapless {name}", args=words, config=(tyro.conf.OmitArgPrefixes,)
+            )
+        return call
+    except SystemExit as end:
+        if not end.code:
+            raise  # --help
+    told = _first_words(box.getvalue())
+    wrong = [word for word in told.partition("Unrecognized options: ")[2].split(", ") if word.startswith("--")]
+    if wrong:
+        raise unknown("option", wrong[0].partition("=")[0], _options(command))
+    told = told.replace(f"Missing from gapless {name}: ", "missing: ").replace("Unrecognized options: ", "too many words: ")
+    raise BadInput(f"{told.rstrip('. ')}; `gapless {name} --help` shows what it takes")
+
+
+def _options(command: Callable[..., object]) -> list[str]:
+    """The options of a command, as they are typed."""
+    from gapless.cli.options import About
+
+    named = [p for p in inspect.signature(command).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    names = [name for p in named for name in ([f.name for f in fields(About)] if isinstance(p.default, About) else [p.name])]
+    return [f"--{name.replace('_', '-')}" for name in names]
+
+
+def _first_words(box: str) -> str:
+    """What a box of the parser says between its title and the next rule, drawn with or without lines and colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = [line.strip("│╭╮╰╯ ") for line in plain.splitlines()][1:]
+    said = itertools.dropwhile(lambda line: not set(line) - set("─- "), lines)
+    return " ".join(itertools.takewhile(lambda line: bool(set(line) - set("─- ")), said))
 
 
 def _end(sentence: str, code: int) -> None:

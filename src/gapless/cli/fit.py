@@ -10,6 +10,7 @@ import tyro
 
 from gapless.cli import options
 from gapless.cli.options import ABOUT, About, Command, Flag, InAir, Json, Logs, Mapping, Model, Overwrite
+from gapless.cli.stages import stages
 from gapless.errors import BadInput
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ def fit(
             recordings, and what may have changed. Its page is written if --out is given.
         out: Folder for the results; needed, except with --compare.
     """
-    from rich.console import Console
-
     from gapless import identify
     from gapless.logs import load_mapping, read_all
     from gapless.twin import known_values
@@ -89,10 +88,10 @@ def fit(
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
-    with Console(stderr=True).status("reading", spinner="dots") as status:
-        result = identify.fit_walking(twin, read, crew, fixed, status.update) if crew else identify.fit(
+    with stages() as tell:
+        result = identify.fit_walking(twin, read, crew, fixed, tell) if crew else identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
-            progress=out / "progress.json", resume=resume, tick=status.update,
+            progress=out / "progress.json", resume=resume, tick=tell,
         )  # fmt: skip
     _show(result, unreadable, out, json)
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Tell(Protocol):
+    """Says what is done now, and how many seconds are left where that is known."""
+
+    def __call__(self, text: str, left: float | None = None) -> None: ...
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, float | None], None]]:
-    """A function to tell what is done now, and how many seconds are left where that is known; it writes to stderr."""
+def stages() -> Iterator[Tell]:
+    """Something that tells what is done now on stderr."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -16,7 +16,7 @@ from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
 from gapless.gap import Gap, measure
 from gapless.logs import Log
-from gapless.measure import Admitted, admit, one_robot, phase_map
+from gapless.measure import Admitted, admit, one_robot, phase_map, without_velocity
 from gapless.plain import plain, read_json
 from gapless.report import Result
 from gapless.twin import Twin
@@ -68,8 +68,10 @@ def diagnose_admitted(
 ) -> Diagnosis:
     """The same for logs that `admit` has let in."""
     logs = admitted.logs
-    why = explain(twin, logs, tick, task)
-    why = replace(why, next=[*(f"left out {reason}" for reason in admitted.refused.values()), *admitted.notes, *why.next])
+    held = without_velocity(twin, "commanded in velocity, so that positions drift: no causes were looked for")
+    why = explain(held, logs, tick, task)
+    left_out = [*(f"left out {reason}" for reason in admitted.refused.values()), *admitted.notes]
+    why = replace(why, next=[*left_out, *why.next, *held.warnings[len(twin.warnings) :]])
     tick("measuring how far the model is off with the causes put in", None)
     values = {name: p.value for c in why.mechanisms for name, p in c.parameters.items()}
     usable = values and set(values) <= set(twin.space.names)  # else the twin has no place for one of the causes

@@ -19,8 +19,9 @@ from gapless.identify.fitting import fit_admitted
 from gapless.identify.memory import Memory, key_of
 from gapless.identify.posteriors import particles as drawn_particles
 from gapless.identify.result import Fit
+from gapless.identify.time_step import finer
 from gapless.logs import Log
-from gapless.measure import admit
+from gapless.measure import admit, without_velocity
 from gapless.twin import Twin
 
 SIMULATIONS = 4000  # of each window of the logs, for the posterior
@@ -57,8 +58,8 @@ def fit(
         raise BadInput(f"the number of particles must not be negative, not {particles}")
     known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
-    if velocity := [d.name for d in twin.drives if d.signal == "dq"]:
-        raise BadInput(f"{velocity[0]} of {twin.name} is commanded in velocity, which cannot be fitted: name others (--joints)")
+    twin, known = _without_velocity(twin, known)
+    twin, coarse = finer(twin, admitted.logs)
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
@@ -70,5 +71,18 @@ def fit(
     except BadInput as error:
         kept = f"; what was computed until then is in {path}, for --resume" if path and memory.done else ""
         raise BadInput(f"{error}{kept}") from None
-    more = [*(drawn.warnings if drawn else ()), *(f"left out {why}" for why in admitted.refused.values()), *admitted.notes]
+    more = [
+        *(drawn.warnings if drawn else ()),
+        *(f"left out {why}" for why in admitted.refused.values()),
+        *admitted.notes,
+        *coarse,
+    ]
     return replace(result, belief=drawn.belief if drawn else result.belief, warnings=[*result.warnings, *more])
+
+
+def _without_velocity(twin: Twin, known: Mapping[str, float]) -> tuple[Twin, dict[str, float]]:
+    """The twin of the drives that can be fitted, and what is known of those: not the ones commanded in velocity."""
+    if twin.drives and all(d.signal == "dq" for d in twin.drives):
+        raise BadInput(f"all drives of {twin.name} are commanded in velocity, and such drives cannot be fitted")
+    twin = without_velocity(twin, "commanded in velocity, which cannot be fitted")
+    return twin, {name: value for name, value in known.items() if name in twin.space.names}

@@ -9,7 +9,16 @@ from gapless.measure.admission import Admitted, admit, admitted_part
 from gapless.measure.against_model import model_findings
 from gapless.measure.baselines import best_delays, delayed_command, is_commanded
 from gapless.measure.clean import usable
-from gapless.measure.comparable import TIPPING, commands_for, fall, long_enough, moving, must_compare, one_robot
+from gapless.measure.comparable import (
+    TIPPING,
+    commands_for,
+    fall,
+    long_enough,
+    moving,
+    must_compare,
+    one_robot,
+    without_velocity,
+)
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, soft_slope, usual
 from gapless.measure.overlay import names_of, overlays, rms

@@ -119,3 +119,12 @@ def _turned(log: Log) -> float:
         return 0.0
     mean = quat.mean(axis=0)
     return float(np.abs(difference("quat", quat, mean / np.linalg.norm(mean))).max())
+
+
+def without_velocity(twin: Twin, why: str) -> Twin:
+    """The twin of its drives that are not commanded in velocity, if it has such: positions of the others drift in any case.
+
+    why: those are left out, as the warning about them says it.
+    """
+    others = [d.name for d in twin.drives if d.signal != "dq"]
+    return twin.only(others, why) if others else twin

@@ -127,7 +127,8 @@ class Replays(Result):
         rows = []
         for joint in worst:
             factor, name = shown(self.units[joint])
-            rows.append([joint, *(f"{short(factor * by[joint])} {name}" for by in (self.rmse["q"], self.command))])
+            sizes = [factor * by[joint] for by in (self.rmse["q"], self.command)]
+            rows.append([joint, *(f"{short(size)} {name}" if known(size) else "–" for size in sizes)])
         text = f"The first seconds of {next(iter(self.replays))}." if self.moving and self.replays else ""
         table = Table(("joints that are most off", "replayed", "command"), rows)
         return Section("At a glance", text, table, film=self.moving)

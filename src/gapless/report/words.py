@@ -29,8 +29,11 @@ def percent(share: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """A number in three digits."""
-    return f"{value:.3g}" if known(value) else "–"
+    """A number in three digits; thousands are written out, and what is next to nothing is 0."""
+    if not known(value):
+        return "–"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.0f}" if 1e3 <= abs(rounded) < 1e6 else f"{rounded:.3g}" if abs(rounded) > 1e-8 else "0"
 
 
 def few(names: Iterable[str], most: int = 4) -> str:

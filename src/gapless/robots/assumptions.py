@@ -5,6 +5,7 @@ from itertools import chain, count
 
 import mujoco
 
+from gapless.report import few
 from gapless.robots.drives import ONE_AXIS
 
 DEFAULT_CONTROL_DT = 0.02
@@ -42,10 +43,11 @@ def stated_period(model: mujoco.MjModel) -> float | None:
 def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
     """Assumptions of the named, compiled model."""
     meant = {joint.name for joint in spec.joints if joint.limited == mujoco.mjtLimited.mjLIMITED_FALSE}
-    for joint in range(model.njnt):
-        name = model.joint(joint).name
-        if model.jnt_type[joint] in ONE_AXIS and not model.jnt_limited[joint] and name not in meant:
-            yield f'joint {name!r} has no limits: it can turn without limit (if that is intended, write limited="false")'
+    endless = [j for j in range(model.njnt) if model.jnt_type[j] in ONE_AXIS and not model.jnt_limited[j]]
+    names = [repr(name) for name in (model.joint(j).name for j in endless) if name not in meant]
+    if names:
+        one, them = ("joint", "has no limits: it") if len(names) == 1 else ("joints", "have no limits: they")
+        yield f'{one} {few(names)} {them} can turn without limit (if that is intended, write limited="false")'
     for body in range(1, model.nbody):
         if model.body_jntnum[body] and model.body_mass[body] == 0:
             yield f"body {model.body(body).name!r} moves but has no mass of its own, only that of bodies fixed to it"

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.report import Section
-from gapless.robots import RobotModel, load_robot
+from gapless.robots import RobotModel, choose_joints, load_robot
 from gapless.twin import callback, path, prepare, quantities, save
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
@@ -131,13 +131,27 @@ class Twin(RobotModel):
             for row, (name, value) in enumerate(stated.items())
             if all(np.allclose(array[row], array[-1], rtol=1e-9, atol=1e-12) for array in after.values())
         }
-        bound = [
-            dataclasses.replace(
-                b, parameters=[dataclasses.replace(p, nominal=outside.get(p.name, p.nominal)) for p in b.parameters]
-            )
-            for b in twin.bound
-        ]
-        return dataclasses.replace(twin, bound=tuple(bound))
+        return dataclasses.replace(twin, bound=_from(twin.bound, outside))
+
+    def at_step(self, seconds: float) -> Twin:
+        """The same twin with another physics step [s]."""
+        spec = self.spec.copy()
+        spec.option.timestep = seconds
+        return dataclasses.replace(self, spec=spec, model=spec.compile())
+
+    def only(self, joints: Sequence[str], why: str) -> Twin:
+        """The same twin of some of its joints; the others are held, or moved as a log says.
+
+        why: the others are left out, as the warning about them says it.
+        """
+        chosen = choose_joints(self, joints, why)
+        if chosen is self:
+            return self
+        bound = tuple(m.bind(chosen.model) for m in self.mechanisms)
+        stated = {p.name: p.nominal for p in self.space.parameters}
+        return dataclasses.replace(
+            self, spec=chosen.spec, model=chosen.model, warnings=chosen.warnings, bound=_from(bound, stated)
+        )
 
     def suspects(self, motion: Motion) -> list[tuple[Mechanism, tuple[Parameter, ...]]]:
         """Mechanisms that this twin lacks and its robot may have, judging by how it moved, and what parameters they add."""
@@ -287,3 +301,11 @@ class Twin(RobotModel):
         fields = self.fields(self.space.nominal if values is None else values, None if values is None else space)
         computed = [type(m).__name__.lower() for m, b in zip(self.mechanisms, self.bound, strict=True) if b.force is not None]
         save.write(path, self.spec, self._compile(fields), fields, self.drives, computed)
+
+
+def _from(bound: Iterable[Bound], stated: Mapping[str, float]) -> tuple[Bound, ...]:
+    """Mechanisms with other nominal values of some parameters."""
+    return tuple(
+        dataclasses.replace(b, parameters=[dataclasses.replace(p, nominal=stated.get(p.name, p.nominal)) for p in b.parameters])
+        for b in bound
+    )

@@ -52,6 +52,8 @@ def plan(name: str, twin: Twin, seconds: float, rng: np.random.Generator) -> Arr
         swing = stance.steady(swing, twin.control_dt) * ease
     else:
         swing = cleared(twin, centre, swing * ease)
+        home = np.array([twin.home[d.qpos] if d.signal == "q" else 0.0 for d in twin.drives])
+        centre = home + ease * (centre - home)  # which is beside it where home is at a limit
     ends = [(d.low, d.high) if d.signal == "q" else (-np.inf, np.inf) for d in twin.drives]  # others: by their reach
     return np.clip(centre + swing, *np.reshape(ends, (-1, 2)).T)
 

@@ -74,7 +74,8 @@ class Inspection(Result):
             if name in MEASURED and MEASURED[name] in self.log:  # type: ignore[operator]
                 continue  # drawn with what was measured
             pair = next((c for c, m in MEASURED.items() if m == name and c in self.log), None)  # type: ignore[operator]
-            legend = [("measured", BLUE), *([("command", GREY)] if pair else []), ("where something was found", RED)]
+            legend = [("measured", BLUE), *([("command", GREY)] if pair else [])]
+            legend += [("where something was found", RED)] if any(f.signal in (name, pair) for f in self.findings) else []
             plots = [self._plot(name, pair, column) for column in signal.columns]
             yield Section(f"{name} [{signal.unit}]", "Over time [s].", legend=legend, plots=plots, narrow=True)
 
