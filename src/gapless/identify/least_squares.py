@@ -121,7 +121,7 @@ def least_squares(
 def precision(prior: float | Array, k: int) -> Array:
     """The inverse of the covariance of a prior that is given by its standard deviation, deviations, or covariance."""
     prior = np.asarray(prior, float)
-    return np.linalg.inv(prior) if prior.ndim == 2 else np.diag(np.broadcast_to(1 / prior**2, (k,)))
+    return np.asarray(np.linalg.inv(prior) if prior.ndim == 2 else np.diag(np.broadcast_to(1 / prior**2, (k,))))
 
 
 def squared(steps: Array, weight: Array) -> Array:
