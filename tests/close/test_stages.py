@@ -37,13 +37,15 @@ def test_the_order_of_inputs_does_not_matter_but_every_value_does():
 def test_an_interrupted_stage_finds_its_folder_as_it_left_it(tmp_path):
     def stopped(folder):
         (folder / "half.txt").write_text("")
+        sum(range(3_000_000))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         Stages(tmp_path).run("fit", {}, stopped, load)
-    calls = []
+    calls, spent = [], read_record(tmp_path / "fit").computing
     Stages(tmp_path).run("fit", {}, counted(calls), load)
     assert calls == [["half.txt", "stage.json"]]
+    assert 0 < spent <= read_record(tmp_path / "fit").computing
 
 
 def test_a_stage_that_fails_names_itself_and_can_be_taken_up(tmp_path):

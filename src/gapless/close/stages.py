@@ -112,18 +112,25 @@ class Stages:
             write_json(folder / RECORD, found)
         if not found.done:
             self.tell(says or name, None)
-            began, cpu = time.perf_counter(), time.process_time()
-            try:
-                make(folder)
-            except BadInput as error:
-                raise StageFailed(f"stage {name}: {error}; mend that and run the same again: {self.folder} is kept") from None
-            except PhysicsError as error:
-                raise PhysicsError(f"stage {name}: {error}; what was done before is kept in {self.folder}") from None
-            took = time.process_time() - cpu, time.perf_counter() - began
-            found = Record(key, True, robot, *took)
-            write_json(folder / RECORD, found)
+            found = self._made(name, found, make, folder, robot)
         self.records[name] = found
         return load(folder)
+
+    def _made(self, name: str, before: Record, make: Callable[[Path], object], folder: Path, robot: float) -> Record:
+        """Do a stage, and count its time together with that of earlier attempts."""
+        began, cpu, done = time.perf_counter(), time.process_time(), False
+        try:
+            make(folder)
+            done = True
+        except BadInput as error:
+            raise StageFailed(f"stage {name}: {error}; mend that and run the same again: {self.folder} is kept") from None
+        except PhysicsError as error:
+            raise PhysicsError(f"stage {name}: {error}; what was done before is kept in {self.folder}") from None
+        finally:
+            took = before.computing + time.process_time() - cpu, before.wall + time.perf_counter() - began
+            record = Record(before.key, done, robot if done else 0.0, *took)
+            write_json(folder / RECORD, record)
+        return record
 
     def key(self, name: str) -> str:
         """Hash that stands for the result of a stage that was done."""
