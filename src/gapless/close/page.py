@@ -77,7 +77,7 @@ def _policies(result: Closed) -> Section:
     text = ["Trials are on the robot and count as robot time."]
     if any_course:
         text.append(
-            f"Falls and what follows are from {any_course.runs} runs of 10 s on the stand-in, kicked if it has legs, for judging: "
+            f"Falls and what follows are from {any_course.runs} runs of 10 s on the stand-in, kicked if it walks, to judge: "
             "no stage has seen them. After a fall, a robot errs as one that stands still."
         )
     if "oracle" in result.course:
