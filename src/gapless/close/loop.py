@@ -122,10 +122,10 @@ def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict
 
 
 def _old(trials: dict[str, Array], policies: dict[str, Path]) -> str:
-    """The better of the policies that there are, which a tuned one has to beat."""
+    """The better of the policies that there are, which a tuned one has to beat; where both are as good, that on the robot."""
     if not trials or len(policies) < 2:
         return BASE if BASE in policies else AS_IT_WAS
-    return AS_IT_WAS if trials[AS_IT_WAS].mean() < trials[BASE][: len(trials[AS_IT_WAS])].mean() else BASE
+    return AS_IT_WAS if trials[AS_IT_WAS].mean() <= trials[BASE][: len(trials[AS_IT_WAS])].mean() else BASE
 
 
 def _worth_another(case: Case, stages: Stages, trials: dict[str, Array], choice: Choice) -> bool:

@@ -27,7 +27,8 @@ def verdict(result: Closed) -> Verdict:
     text = [HEADLINE[result.answer]]
     if result.course:
         first, last = (result.course[name] for name in ("as it was", result.kept))
-        text.append(f"On the robot, kicked, the policy fell in {percent(first.falls)} of {first.runs} runs as it was")
+        kicked = ", kicked," if known(first.velocity_error) else ""
+        text.append(f"On the robot{kicked} the policy fell in {percent(first.falls)} of {first.runs} runs as it was")
         text[-1] += f" and falls in {percent(last.falls)} now"
         if known(first.velocity_error):
             text[-1] += f"; its velocity error went from {first.velocity_error:.3f} to {last.velocity_error:.3f} m/s."
@@ -76,7 +77,7 @@ def _policies(result: Closed) -> Section:
     text = ["Trials are on the robot and count as robot time."]
     if any_course:
         text.append(
-            f"Falls and what follows are from {any_course.runs} kicked runs of 10 s on the stand-in, for judging only: "
+            f"Falls and what follows are from {any_course.runs} runs of 10 s on the stand-in, kicked if it walks, to judge: "
             "no stage has seen them. After a fall, a robot errs as one that stands still."
         )
     if "oracle" in result.course:
