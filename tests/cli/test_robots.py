@@ -22,8 +22,8 @@ def run(capsys, *argv: str) -> str:
 
 def test_lists_the_built_in_robots(capsys):
     listed = json.loads(run(capsys, "--json"))
-    assert [robot["name"] for robot in listed] == ["bench", "arm", "rover", "quadruped", "biped"]
-    assert [len(robot["joints"]) for robot in listed] == [1, 6, 2, 12, 12]
+    assert [robot["name"] for robot in listed] == ["bench", "pendulum", "arm", "rover", "quadruped", "biped"]
+    assert [len(robot["joints"]) for robot in listed] == [1, 2, 6, 2, 12, 12]
     assert all(robot["steps_per_s"] > 1000 for robot in listed)
 
 

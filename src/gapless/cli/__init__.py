@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import functools
-import inspect
 import io
 import itertools
 import re
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
+from inspect import signature
 
 from gapless import __version__
 from gapless.errors import BadInput, PhysicsError, unknown
@@ -96,7 +96,7 @@ def _options(command: Callable[..., object]) -> list[str]:
     """The options of a command, as they are typed."""
     from gapless.cli.options import About
 
-    named = [p for p in inspect.signature(command).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    named = [p for p in signature(command).parameters.values() if p.kind is p.KEYWORD_ONLY]
     names = [name for p in named for name in ([f.name for f in fields(About)] if isinstance(p.default, About) else [p.name])]
     return [f"--{name.replace('_', '-')}" for name in names]
 

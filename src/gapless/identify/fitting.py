@@ -47,6 +47,7 @@ def fit_admitted(
     fixed: Mapping[str, float] | None = None,
     evolve: bool = False,
     signals: tuple[str, ...] = ("q",),
+    given: Twin | None = None,
 ) -> Fit:
     """Fit a twin to logs that `admit` has let in. `Friction(full=True)` in the twin has all of the rungs.
 
@@ -58,6 +59,7 @@ def fit_admitted(
         fixed: parameters that are known, by name or pattern, and their values.
         evolve: go on with CMA-ES in the full model, for what least squares cannot do.
         signals: what the full model is fitted to; a floating base's own signals are always among it.
+        given: the model as given, where that has another time step.
     """
     started = time.perf_counter()
     if not logs:
@@ -71,7 +73,7 @@ def fit_admitted(
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
     trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
-    full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories), tick, remember)
+    full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories, given or twin), tick, remember)
     if twin.floating:
         state, ladder, used = stand(twin, full, known)
         traced = full.predicted(state)

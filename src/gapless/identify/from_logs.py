@@ -59,11 +59,12 @@ def fit(
     known = dict(twin.space.fix(fixed or {}).fixed)
     admitted = admit(twin, logs)
     twin, known = _without_velocity(twin, known)
+    given = twin
     twin, coarse = finer(twin, admitted.logs)
     path = Path(progress) if progress else None
     memory = Memory.open(path, key_of(twin, admitted.logs, [str(sorted(known.items())), method, *signals]), resume)
     try:
-        result = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals)
+        result = fit_admitted(twin, admitted.logs, tick, memory, known, method == "evolve", signals, given)
         drawn, simulations = None, SIMULATIONS if method == "posterior" else None
         if particles or simulations:
             rng, n = np.random.default_rng(0), particles or PARTICLES

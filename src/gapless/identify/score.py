@@ -50,6 +50,8 @@ class Scorer:
     stretches: Sequence[Stretch]
     trajectories: Sequence[Trajectory]
     """Those stretches as the joints felt them; empty for a floating base."""
+    given: Twin
+    """The model as given."""
     _made: dict[int, Windows] = field(default_factory=dict)
 
     def __call__(self, twin: Twin, values: Array, halves: Array, zeros: Mapping[int, Array]) -> list[Trace]:
@@ -62,13 +64,19 @@ class Scorer:
             zeros: encoder zeros of single logs, by their number [rad].
         """
         data = self._data(twin)
-        vectors = np.tile(np.stack([twin.space.nominal, values, *halves]), (len(data.logs), 1, 1))
+        vectors = np.tile(np.stack([values, *halves]), (len(data.logs), 1, 1))
         if zeros:
             offsets = [twin.space.names.index(f"offset.encoder/{j}") for j in twin.joints]
-            vectors[:, 1:, offsets] += np.array([zeros.get(i, np.zeros(len(twin.joints))) for i in data.logs])[:, None]
-        given, fitted, *by_half = data.measured("q") + data.errors(twin.space.clip(vectors))
+            vectors[:, :, offsets] += np.array([zeros.get(i, np.zeros(len(twin.joints))) for i in data.logs])[:, None]
+        fitted, *by_half = data.measured("q") + data.errors(twin.space.clip(vectors))
         heldout = self.split.held_out(data.block, *by_half)
-        return traces(data, given, fitted, heldout, self._load(data), self._delays)
+        return traces(data, self._as_given, fitted, heldout, self._load(data), self._delays)
+
+    @cached_property
+    def _as_given(self) -> Array:
+        """What the model as given predicts. Shape: (samples, joints)."""
+        data = self._data(self.given)
+        return data.measured("q") + data.errors(self.given.space.nominal[None])[0]
 
     @cached_property
     def _delays(self) -> Array | None:
