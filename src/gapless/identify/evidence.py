@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapless.arrays import Array, Bools
+from gapless.identify.per_joint.kernel import QUANTITIES
 from gapless.identify.sensitivity import Sensitivity
 from gapless.twin import Space, quantities
 
@@ -69,7 +70,8 @@ def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
     information, pull = informed(every)
     stood_for = {name for quantity in modes for name in quantities.of(quantity).stands_for}
     count = {q: sum(p.quantity == q for p in space.parameters) for q in dict.fromkeys(p.quantity for p in space.parameters)}
-    asked = [q for q in count if quantities.cause(q) is not None and q not in stood_for]
+    judged = [q for q in QUANTITIES if quantities.of(q).rungs and q not in quantities.of_any_drive()]  # by the ladder of joints
+    asked = [q for q in count if quantities.cause(q) and q not in stood_for and q not in judged]
 
     def probable(modes: Mapping[str, bool]) -> float:
         room = off(space, [q for q, own in modes.items() if not own], [q for q, own in modes.items() if own])

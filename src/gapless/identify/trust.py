@@ -243,7 +243,8 @@ def _at_bound(belief: Gaussian) -> list[str]:
     """Numbers that are as far as they may go, and not where the model has them: what ended at none is none."""
     space, ends = belief.space, at_bound(belief)
     value = space.clip(space.from_scaled(belief.centre))
-    return [p.name for p, v, end in zip(space.parameters, value, ends, strict=True) if end and v not in (0.0, p.nominal)]
+    none = np.minimum(np.abs(value), np.abs(value - space.nominal)) < 1e-5 * (space.high - space.low)
+    return [name for name, end in zip(space.names, ends & ~none, strict=True) if end]
 
 
 def strange(far: float) -> str:
