@@ -70,7 +70,7 @@ def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
     information, pull = informed(every)
     stood_for = {name for quantity in modes for name in quantities.of(quantity).stands_for}
     count = {q: sum(p.quantity == q for p in space.parameters) for q in dict.fromkeys(p.quantity for p in space.parameters)}
-    judged = [q for q in QUANTITIES if quantities.of(q).rungs and q not in quantities.of_any_drive()]  # by the ladder of joints
+    judged = {q for rung in list(quantities.rungs().values())[2:] for q in rung if q in QUANTITIES}  # by rungs beyond the plain
     asked = [q for q in count if quantities.cause(q) and q not in stood_for and q not in judged]
 
     def probable(modes: Mapping[str, bool]) -> float:
