@@ -68,8 +68,7 @@ def fit_admitted(
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
-    pose = _middle(twin, logs)
-    twin = twin.plus(centre=pose)
+    twin = twin.plus(centre=(pose := _middle(twin, logs)))
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
     trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
@@ -78,8 +77,7 @@ def fit_admitted(
         state, ladder, used = stand(twin, full, known)
         traced = full.predicted(state)
     else:
-        fitted = split.spread(judged, FIT_SECONDS / twin.model.nv)
-        used = split.seconds(fitted)
+        used = split.seconds(fitted := split.spread(judged, FIT_SECONDS / twin.model.nv))
         state, ladder, traced = _fixed_base(twin, trajectories, fitted, pose, known, full, evolve)
     state, traced, every = last_rungs(state, traced, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))

@@ -61,9 +61,8 @@ def belief(
         prior = np.zeros_like(information)
         prior[:n, :n] = np.diag(1 / usual**2)
         inverse = np.linalg.inv(information + prior)[:n]
-        # a robot takes no steps, which changes twice what half of them does
-        away, no_step = inverse @ posed.pull, 2 * inverse @ posed.half_step
-        return inverse[:, :n] + np.outer(no_step, no_step) + others, away, inverse[:, :n] @ (centre / usual**2)
+        away, half_step = inverse @ posed.pull, inverse @ posed.half_step
+        return inverse[:, :n] + np.outer(half_step, half_step) + others, away, inverse[:, :n] @ (centre / usual**2)
 
     covariance, away, back = probable(np.full(n, MISMATCH))
     covariance += np.outer(away, away)
