@@ -46,15 +46,14 @@ def last_rungs(
         if not off_by_far:
             break
         trial = _with(state, off_by_far, full, known)
-        state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder, LEAST)
+        state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder)
         if not added:
             break
         every = _sensitivity(state, full, known)
     trials = [(full.predicted(trial), trial) for trial in probable(state, every, known)]
     shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", len(full.split)))))
-    before = state
-    state, traced, added = _judged(state, traced, trial, MAP, full, ladder, LEAST, shown)
-    return state, traced, every if state is before else _sensitivity(state, full, known)
+    state, traced, added = _judged(state, traced, trial, MAP, full, ladder, shown)
+    return state, traced, _sensitivity(state, full, known) if added else every
 
 
 def modes(space: Space) -> dict[str, bool]:
@@ -69,14 +68,13 @@ def _judged(
     name: str,
     full: Full,
     ladder: list[Rung],
-    least: float,
     shown: list[Trace] | None = None,
 ) -> tuple[State, list[Trace], bool]:
-    """The better of two fits on what either half did not see; one that must show `least` shows it beyond chance."""
+    """The better of two fits on what either half did not see; the second where that is so beyond chance."""
     shown = shown or full.predicted(trial)
     before, after = (by_block(each, "heldout", len(full.split)) for each in (traced, shown))
     gain, error = gain_of(list(before.T), list(after.T))
-    added = gain > (max(error, least) if least > 0 else min(-error, least))
+    added = gain > max(error, LEAST)
     ladder.append(Rung(name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
     full.tick(f"{name}: held-out {np.degrees(ladder[-1].heldout):.3f} deg")
     return (trial, shown, True) if added else (state, traced, False)
