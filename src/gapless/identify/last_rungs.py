@@ -21,7 +21,7 @@ from gapless.identify.sensitivity import MISMATCH, Sensitivity, sensitivity
 from gapless.measure import Trace
 from gapless.twin import Space, Twin
 
-WEIGHED = "  torques of each joint as measured, or stated where no position shows them"
+WEIGHED = "  forces as measured, or as stated where no position shows them"
 MAP = "+ all other numbers within their tolerances"
 ROUNDS = 3  # of suspects: what is found first may hide others
 WORTH = 0.05  # of a factor of torques that is worth a look, as a logarithm
@@ -41,10 +41,8 @@ def last_rungs(
         ladder: to which rungs are added.
     """
     full.tick("how sure each number is")
-    every, rounds = _sensitivity(state, full, known), 0
-    if (trial := weighed(state, every, known)) is not None:
-        state, traced, added = _judged(state, traced, trial, WEIGHED, full, ladder, least=-EQUAL)
-        every = _sensitivity(state, full, known) if added else every
+    state, traced, every = _weigh(state, traced, full, known, ladder)
+    rounds = 0
     while not state.twin.floating and rounds < ROUNDS:
         rounds += 1
         off_by_far = suspects(every, modes(state.space))
@@ -54,10 +52,21 @@ def last_rungs(
         state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder)
         if not added:
             break
-        every = _sensitivity(state, full, known)
+        state, traced, every = _weigh(state, traced, full, known, ladder)
     trials = [(full.predicted(trial), trial) for trial in probable(state, every, known)]
     shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", len(full.split)))))
     state, traced, added = _judged(state, traced, trial, MAP, full, ladder, shown)
+    return state, traced, _sensitivity(state, full, known) if added else every
+
+
+def _weigh(
+    state: State, traced: list[Trace], full: Full, known: Mapping[str, float], ladder: list[Rung]
+) -> tuple[State, list[Trace], Sensitivity]:
+    """A fit with forces that are as probable as can be, where that is no worse; and how predictions depend on everything."""
+    every = _sensitivity(state, full, known)
+    if (trial := weighed(state, every, known)) is None:
+        return state, traced, every
+    state, traced, added = _judged(state, traced, trial, WEIGHED, full, ladder, least=-EQUAL)
     return state, traced, _sensitivity(state, full, known) if added else every
 
 
@@ -146,10 +155,11 @@ def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> li
 
 
 def weighed(state: State, every: Sensitivity, known: Mapping[str, float]) -> State | None:
-    """The same fit with all torques and the rotor of each joint larger or smaller by the most probable factor of its own.
+    """The same fit with all torques and the rotor of each joint, and all masses, larger or smaller by most probable factors.
 
-    Joints on which little hangs move the same with any, so a fit to positions ends at some factor or other; torque that was
-    measured shows it, and without any, drives are as the model states them. None where that is so already.
+    Joints on which little hangs move the same with any, and all do if masses are larger too, so a fit to positions ends at some
+    factor or other; torque that was measured shows it, and without any, drives are as the model states them. None where that is
+    so already.
     """
     assert every.factors is not None
     own = every.factors * _fitted(state, every)[:, None]

@@ -15,7 +15,6 @@ from gapless.twin import Space, Twin, quantities
 STEPS, SECONDS = 3e6, (10.0, 40.0)  # of twelve joints that slopes may take, and s of the logs that they are taken on
 WIDTH = 0.03  # scaled units over which slopes are taken: few, since a torque that saturates bends them
 SENSOR = 0.03  # share that torque sensors may be off by, as motors of one type are in strength
-FLAT = 0.1  # share of what numbers do one by one that they may do together and still count as a factor that does nothing
 MISMATCH = 1.0  # scaled units that a number may be off where the logs do not tell: a mismatch that is met in practice
 MOST_ITERATIONS = 3  # of numbers at another time step, which are close by
 STRETCHES = 8  # that logs are cut into, each with motion of its own, to see whether they agree
@@ -42,7 +41,8 @@ class Sensitivity:
     step: float = 0.0
     """Of time in the twin [s]."""
     factors: Array | None = None
-    """Directions along which all torques and the rotor of one joint grow by the same share. Shape: (parameters, joints)."""
+    """Directions along which all torques and the rotor of one joint grow by the same share, and last all else that is a torque,
+    a force or an inertia, such as masses. Shape: (parameters, joints + 1)."""
     torque: "Sensitivity | None" = None
     """The same of how large measured torques are, which weigh a robot; None where they were fitted to or some log has none."""
 
@@ -99,7 +99,7 @@ def sensitivity(
         )
     own = values[[twin.space.names.index(name) for name in space.names]]
     factors = _factors(space, own, twin.joints)
-    every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], factors, own, needed.ravel(), rows)
+    every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], factors)
     torques = None
     if weighs:
         speed = np.gradient(np.nan_to_num(data.measured("q")), axis=0)
@@ -162,54 +162,39 @@ def _stretches(data: Windows) -> Ints:
 
 
 def _factors(space: Space, values: Array, joints: Sequence[str]) -> Array:
-    """By joint, how all torques of its drive and friction and its rotor grow by the same share. Shape: (parameters, joints)."""
-    along = _weighs(space, values)
-    return np.stack([along * [p.name.endswith(f"/{j}") for p in space.parameters] for j in joints], axis=1)
+    """How torques and the rotor of each joint grow by the same share, and last all other forces and inertias; scaled.
 
-
-def _weighs(space: Space, values: Array) -> Array:
-    """How everything that is a torque, a force or an inertia grows by the same share, scaled. Shape: (parameters,)."""
+    Shape: (parameters, joints + 1).
+    """
     weighs = np.array([any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters])
     logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
-    return np.where(weighs, np.where(logarithm, 1.0, values) / scale, 0.0)
+    along = np.where(weighs, np.where(logarithm, 1.0, values) / scale, 0.0)
+    own = np.stack([along * [p.name.endswith(f"/{j}") for p in space.parameters] for j in joints], axis=1)
+    return np.column_stack([own, along - own.sum(axis=1)])
 
 
-def _along_factors(
-    objective: Objective, x: Array, plain: Array, slopes: Array, factors: Array, values: Array, needed: Array, torque: Bools
-) -> Array:
-    """Slopes that are right along factors of torques and inertias, of each joint and of all together.
+def _along_factors(objective: Objective, x: Array, plain: Array, slopes: Array, factors: Array) -> Array:
+    """Slopes that are right along the factors of each joint's torques and of all forces and inertias together.
 
-    Where little hangs on a joint, hardly any position shows its factor. Sums of differences of each number alone, which are not
-    exact where torques saturate and joints stick, would say that positions do; so it is simulated. No position of servos shows
-    the factor of all, masses among them, and torques grow with it, unless springs of the model or torques that are commanded
-    break this.
+    Where little hangs on a joint, hardly any position shows its factor, and none of servos shows that of all. Sums of
+    differences of each number alone, which are not exact where torques saturate and joints stick, would say that positions do;
+    so these are simulated, and the nearest slopes that agree are taken.
 
     Args:
         objective: errors of the twin.
         x: where slopes were taken.
         plain: errors there.
         slopes: of each number alone. Shape: (residuals, parameters), scaled.
-        factors: of each joint. Shape: (parameters, joints).
-        values: of the parameters.
-        needed: torque that the twin needs, where a residual is of one, else 0. Shape of this and the next: (residuals,).
-        torque: whether it is.
+        factors: of each joint, and last of all else. Shape: (parameters, joints + 1).
     """
-    space = objective.space
-    low, high = (end[: len(space)] for end in objective.bounds)
-    ends = x[: len(space)] + WIDTH * factors.T
+    along = np.column_stack([factors[:, :-1], factors.sum(axis=1)])
+    low, high = (end[: len(along)] for end in objective.bounds)
+    ends = x[: len(along)] + WIDTH * along.T
     signs = np.where(((ends < low) | (ends > high)).any(axis=1), -1.0, 1.0)
     trials = np.tile(x, (len(signs), 1))
-    trials[:, : len(space)] += WIDTH * signs[:, None] * factors.T
+    trials[:, : len(along)] += WIDTH * signs[:, None] * along.T
     change = (objective.plain(trials) - plain).T * signs / WIDTH
-    mended, along = _along(slopes, factors, change), _weighs(space, values)
-    if not np.linalg.norm(mended[~torque] @ along) < FLAT * np.linalg.norm(mended[~torque] * along):
-        return mended
-    return _along(slopes, np.column_stack([factors, along]), np.column_stack([change, needed]))
-
-
-def _along(slopes: Array, directions: Array, change: Array) -> Array:
-    """The nearest slopes to given ones that are as known along some directions. directions: (parameters, k); change: (n, k)."""
-    return np.asarray(slopes + (change - slopes @ directions) @ np.linalg.pinv(directions))
+    return np.asarray(slopes + (change - slopes @ along) @ np.linalg.pinv(along))
 
 
 def at_half_step(twin: Twin, space: Space, values: Array, logs: Sequence[Log], split: Split, signals: tuple[str, ...]) -> Array:
