@@ -149,7 +149,7 @@ REFUSED = {
     "a model that is not there": ("replay none.xml arm.npz", "none.xml"),
     "a model that is no XML": ("replay broken.xml arm.npz", "broken.xml"),
     "a robot without drives": ("replay bare.xml arm.npz", "no drives"),
-    "a log for a model": ("replay arm.npz arm", "arm"),
+    "a log for a model": ("replay arm.npz arm", "the model is named first"),
     "the log of another robot": ("replay arm bench.npz", "no q of shoulder_pan"),
     "a joint misspelt": ("replay arm misspelt.npz", "no q of gripper, which arm drives; the log has"),
     "logs of two robots": ("gap arm pair", "are of different robots"),
