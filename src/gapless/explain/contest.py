@@ -23,7 +23,7 @@ from gapless.twin import Space, quantities
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
-AFFORDED = 1.4e8  # rows of equations (of motion and constraints) times steps that a search may simulate: 30 to 60 s on two cores
+AFFORDED = 1.4e8  # equations (of motion and constraints) times steps that a search may simulate: 30 to 60 s on two cores
 DEAR = 1 / 6  # of it, above which slopes of everything are taken once only
 
 
@@ -159,7 +159,7 @@ class Contest:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """Equations of a step in each arena: degrees of freedom, and constraints at home (dry friction, coupled joints, feet)."""
+        """Equations of a step in each arena: degrees of freedom, and constraints at home (dry friction, coupled joints)."""
         out = {}
         for arena, model in ((arena, data.twin.model) for arena, data in self.arenas.items()):
             mujoco.mj_forward(model, data := home_data(model))

@@ -175,7 +175,7 @@ def _follows(twin: Twin, log: Log) -> list[str]:
                 continue
             raise BadInput(f"{name}: {d.name} moves, but not as it is told: {CHECK}")
     if not any(travel(column) > STILL for column in log["q"].values.T):
-        held.append(f"{name}: no joint moves, so that it says little about the model: record motion (`gapless excite` plans one)")
+        held.append(f"{name}: no joint moves, so it says little about the model: record motion (`gapless excite` plans one)")
     return [*held, *(f"{name}: {f.sentence}" for f in findings if f.code in ("stop", "zero"))]
 
 
