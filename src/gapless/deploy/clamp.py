@@ -19,6 +19,8 @@ FADE = 0.35
 """Share of the speed limit over which torque in the direction of motion fades out."""
 SHOCK = 1000.0
 """rad/s2 by which the world may slow a joint down before a command acts."""
+DAMPED = 0.6
+"""Share of the most damping that a drive always has."""
 BRAKES = 0.35
 """Share of the torque limit that is counted on for stopping before the end of a range: gravity and load take the rest."""
 
@@ -65,6 +67,8 @@ def clamp(
         kp, kd = min(max(out[2, j], 0.0), most_kp), min(max(out[3, j], 0.0), most_kd)
         hits[1] += kp != out[2, j] or kd != out[3, j]
         fade = dt / build_up  # gains do not jump either: then torque does not, wherever the joint really is
+        plain, floor = kd, min(DAMPED * most_kd, torque / velocity)
+        kd = max(kd, floor)  # a drive damps within microseconds what readings show only later; asked for is the same torque now
         kp = min(max(kp, last[2, j] - fade * most_kp), last[2, j] + fade * most_kp)
         kd = min(max(kd, last[3, j] - fade * most_kd), last[3, j] + fade * most_kd)
         target = min(max(out[0, j], low), high)
@@ -72,7 +76,7 @@ def clamp(
         speed = min(max(out[1, j], -SOFT * velocity), SOFT * velocity)
         hits[3] += speed != out[1, j]
         ahead = min(max(out[4, j], -torque), torque)
-        asked = kp * (target - q[j]) + kd * (speed - dq[j]) + ahead
+        asked = kp * (target - q[j]) + plain * (speed - dq[j]) + ahead
         # what the drive may give either way
         v = dq[j]
         most = min(TRUST * torque, TRUST * power / (abs(v) + TRUST * torque * age / inertia[j] + 1e-9))
@@ -106,13 +110,16 @@ def clamp(
         slower = min(max(slower, -TRUST * torque), TRUST * torque)  # after a blow the old command asks for too much by now
         hits[6] += slower != given
         given = slower
-        change = given - asked
+        change = given - (kp * (target - q[j]) + kd * (speed - v) + ahead)
         if kp > 0.0:
             moved = target + change / kp
             target = min(max(moved, low), high)
             hits[7] += target != moved
-            ahead += kp * (moved - target)
-        else:
-            ahead += change
+            change = kp * (moved - target)
+        if kd > 0.0:
+            moved = speed + change / kd
+            speed = min(max(moved, -SOFT * velocity), SOFT * velocity)
+            change = kd * (moved - speed)
+        ahead += change
         out[0, j], out[1, j], out[2, j], out[3, j] = target, speed, kp, kd
         out[4, j] = min(max(ahead, -torque), torque)

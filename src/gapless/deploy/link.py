@@ -69,11 +69,6 @@ class Link:
             self._answered = answered
         return True
 
-    def reading(self) -> dict[str, Array]:
-        """Copies, as a policy takes them."""
-        out = {"time": np.float64(self.time), "q": self.q.copy(), "dq": self.dq.copy(), "tau": self.tau.copy()}
-        return out | ({"quat": self.imu[:4].copy(), "gyro": self.imu[4:].copy()} if len(self.imu) else {})
-
     def send(self, command: Array, computed: float) -> None:
         """A command (5, joints); `computed`: when what it answers was computed [s]."""
         self._number += 1

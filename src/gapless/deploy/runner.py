@@ -123,9 +123,9 @@ class Runner:
     def record(self, recorder: Callable[[Sequence[Channel]], Recorder]) -> None:
         """Record the run: `recorder` makes the file from the channels."""
         joints, floating = self.model.joints, bool(len(self.link.imu))
-        measured = {s: joints for s in ("q", "dq", "tau", "temperature")}
+        measured = dict.fromkeys(("q", "dq", "tau", "temperature"), joints)
         measured |= {"quat": tuple("wxyz"), "gyro": tuple("xyz")} if floating else {}
-        told = {s: joints for s in ("q_cmd", "dq_cmd", "kp", "kd", "tau_ff")} | {"computed": ("s",)}
+        told = dict.fromkeys(("q_cmd", "dq_cmd", "kp", "kd", "tau_ff"), joints) | {"computed": ("s",)}
         seen = {
             "observation": tuple(str(i) for i in range(self.contract.width)),
             "action": tuple(self.contract.action.joints),
@@ -179,8 +179,14 @@ class Runner:
             self._inner(seconds)
             if self.phase == RUN and not self.safety.rung:
                 if count % self.every == 0:
-                    self._think(self.link.reading())
+                    self._think(self._reading())
                 count += 1
+
+    def _reading(self) -> dict[str, Array]:
+        """The last reading that can be true, for the policy."""
+        good, link = self.safety.plausible, self.link
+        out = {"time": np.float64(good.time), "q": good.q.copy(), "dq": good.dq.copy(), "tau": link.tau.copy()}
+        return out | ({"quat": good.imu[:4].copy(), "gyro": good.imu[4:].copy()} if len(good.imu) else {})
 
     def _run_live(self, seconds: float) -> None:
         thinker = threading.Thread(target=self._think_along, name="policy", daemon=True)
@@ -209,7 +215,7 @@ class Runner:
             pace.wait()
             if self.phase == RUN and not self.safety.rung:
                 with self._lock:
-                    snapshot = self.link.reading()
+                    snapshot = self._reading()
                 try:
                     self._think(snapshot)
                 except Exception as error:

@@ -58,7 +58,9 @@ class Server:
         """What a program is told that says hello."""
         robot = self.robot
         floating = "quat" in robot.readings()
-        return {"name": robot.twin.name, "joints": list(robot.joints), "period": robot.period, "floating": floating}
+        last = None if math.isnan(self.fallback_after) else self.fallback_after
+        told = {"name": robot.twin.name, "joints": list(robot.joints), "period": robot.period, "floating": floating}
+        return {**told, "last_fallback": last}
 
     def run(self, seconds: float = math.inf, ended: Callable[[], bool] = lambda: False) -> None:
         """Serve in real time."""
@@ -118,10 +120,12 @@ class Server:
             self._socket.sendto(packets.sealed(packets.REFUSED, 0, 0, 0, b"{}"), sender)
             return
         self._peer, self._session, self._number, self._sent = sender, secrets.randbits(63) | 1, 0, 0
-        if self.robot.mode != IDLE:  # whoever says hello has looked at the robot
-            self.robot.reset()
-        self.fallback_after = math.nan
         body = json.dumps(self.describe()).encode()
+        if self.robot.mode != IDLE:  # whoever says hello has looked at the robot
+            kept = self.robot.counts, self.robot.most
+            self.robot.reset()
+            self.robot.counts, self.robot.most = kept
+        self.fallback_after = math.nan
         self._socket.sendto(packets.sealed(packets.WELCOME, len(self.robot.joints), self._session, 0, body), sender)
 
     def _tell(self, now: float) -> None:

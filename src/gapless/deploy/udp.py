@@ -35,6 +35,8 @@ class UdpRobot:
         except OSError as error:
             raise BadInput(f"{where}: there is no such address ({error.strerror})") from None
         self._session, described = self._hello(where)
+        self.said = described
+        """What it says about itself."""
         try:
             self.name = checks.text(described.get("name"), "name")
             self.joints: tuple[str, ...] = checks.names(described.get("joints"), "joints")

@@ -15,7 +15,7 @@ Command = Mapping[str, np.ndarray]
 """Commanded signals by name, shape (joints,), in the order of `Robot.joints`: `q` [rad] for position servos, `dq`
 [rad/s] for velocity servos, `tau` [N m] for torque, and `kp`, `kd` where the robot takes gains with each command.
 
-A drive that takes all five follows the MIT convention: its torque is `kp * (q - measured q) + kd * (dq - measured dq) + tau`."""
+A drive that takes all five follows the MIT convention: it gives `kp * (q - measured q) + kd * (dq - measured dq) + tau`."""
 
 MIT = ("q", "dq", "kp", "kd", "tau")
 """The signals of such a command, in the order of the rows of an array that holds them all, shape (5, joints)."""
