@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from gapless.deploy.can_robot import CanRobot, load_can, open_buses
 from gapless.deploy.emulated import Emulated, InProcess
 from gapless.deploy.udp import UdpRobot
+from gapless.deploy.unitree import UnitreeRobot
 from gapless.errors import BadInput
 from gapless.worlds import load_standin
 
@@ -19,7 +21,7 @@ def connect(address: str) -> Any:
     udp://127.0.0.1:7447   a robot that `gapless standin SPEC --serve` or another program of ours serves
     standin:secret.toml    a stand-in in this process, as quickly as it goes
     can:robot.toml         MIT drives on a CAN bus
-    unitree:go2@0          a Unitree robot over DDS, by domain
+    unitree:go2@0/eth0     a Unitree robot over DDS, by domain and network interface
     my_robot.py            a file of your own, with a function `connect()` that returns the robot
     """
     kind, _, rest = address.partition(":")
@@ -30,6 +32,14 @@ def connect(address: str) -> Any:
         return UdpRobot(match[1], int(match[2]))
     if kind == "standin" and rest:
         return InProcess(Emulated(load_standin(rest)))
+    if kind == "can" and rest:
+        config = load_can(rest)
+        return CanRobot(config, open_buses(config))
+    if kind == "unitree":
+        match = re.fullmatch(r"(\w+)(?:@(\d{1,3}))?(?:/(\w+))?", rest)
+        if match is None:
+            raise BadInput(f"{address}: a Unitree robot reads unitree:go2, unitree:go2@DOMAIN or unitree:go2@DOMAIN/INTERFACE")
+        return UnitreeRobot(match[1], int(match[2] or 0), match[3] or "lo")
     if address.endswith(".py"):
         return _own(Path(address))
     raise BadInput(f"{address}: no robot is there; an address is {FORMS}")

@@ -2,17 +2,28 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Ints
 from gapless.deploy.realtime import Times
 from gapless.errors import BadInput
+from gapless.report import few
 from gapless.robots import MIT, RobotModel
 
 KEPT = 4096
 """Commands whose time of sending is kept."""
+
+
+def matched(names: Sequence[str], among: Sequence[str]) -> Ints:
+    """Where each joint is among others; makers call the same joint FL_hip and FL_hip_joint."""
+    places = {name.removesuffix("_joint"): i for i, name in enumerate(among)}
+    odd = sorted({n.removesuffix("_joint") for n in names} ^ set(places))
+    if odd or len(places) < len(among):
+        raise BadInput(f"the robot's joints are not those of its model: {few(odd)} are only on one side")
+    return np.array([places[name.removesuffix("_joint")] for name in names])
 
 
 class Link:
@@ -20,13 +31,9 @@ class Link:
 
     def __init__(self, robot: Any, model: RobotModel):
         theirs, ours = tuple(robot.joints), model.joints
-        if set(theirs) != set(ours):
-            odd = sorted(set(theirs) ^ set(ours))
-            raise BadInput(f"the robot's joints are not those of {model.name}: {', '.join(odd[:6])} are only on one side")
         self.robot, self.period = robot, float(robot.period)
         self.realtime = bool(getattr(robot, "realtime", True))
-        self._in = np.array([theirs.index(j) for j in ours])
-        self._out = np.array([ours.index(j) for j in theirs])
+        self._in, self._out = matched(ours, theirs), matched(theirs, ours)
         n = len(ours)
         self.q, self.dq, self.tau, self.temperature = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
         self.imu = np.zeros(7 if model.floating else 0)

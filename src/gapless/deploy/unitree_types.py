@@ -3,6 +3,7 @@
 """The messages of Unitree robots (`rt/lowcmd`, `rt/lowstate`) as their SDK publishes them, and the checksum over their C layout."""
 
 import dataclasses
+import operator
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -225,14 +226,38 @@ def layout(kind: type) -> str:
 
 def checksum(message) -> int:
     """CRC-32 (polynomial 0x04C11DB7, no reflection, no final complement) over all words of the C layout but the last."""
-    data = np.frombuffer(struct.pack("@" + layout(type(message)), *_flat(message)), "<u4")[:-1]
-    return int(_crc(data))
+    numbers = []
+    _flat(message, numbers)
+    return int(_crc(np.frombuffer(_packer(type(message)).pack(*numbers), "<u4")[:-1]))
 
 
-def _flat(value):
-    if dataclasses.is_dataclass(value):
-        return [x for f in dataclasses.fields(value) for x in _flat(getattr(value, f.name))]
-    return [x for v in value for x in _flat(v)] if isinstance(value, list | tuple) else [value]
+@cache
+def _packer(kind: type) -> struct.Struct:
+    return struct.Struct("@" + layout(kind))
+
+
+@cache
+def _fields(kind: type):
+    """What takes all fields of a message at once, and of each whether it is one number, some, a struct, or some of these."""
+    names, kinds = [], []
+    for field in dataclasses.fields(kind):
+        many = getattr(getattr(field.type, "__metadata__", (field.type,))[-1], "length", None) is not None
+        names.append(field.name)
+        kinds.append(2 * dataclasses.is_dataclass(_parts(field.type)[1]) + many)
+    return operator.attrgetter(*names), tuple(kinds)
+
+
+def _flat(message, out: list) -> None:
+    """All numbers of a message in the order of its layout."""
+    take, kinds = _fields(type(message))
+    for value, kind in zip(take(message), kinds, strict=True):
+        if kind == 0:
+            out.append(value)
+        elif kind == 1:
+            out.extend(value)
+        else:
+            for part in value if kind == 3 else (value,):
+                _flat(part, out)
 
 
 @numba.njit(cache=True)
