@@ -1,66 +1,53 @@
 """An adaptive inner loop: model-reference adaptive control of each joint, with projection and a dead zone.
 
-The reference is the joint as the contract's gains and the model's inertia make it, second order and critically damped at
-least. What the joint needs beyond the drive's own loop is `theta' phi`, with phi = (1, sin q, cos q, speed, reference
-acceleration); theta follows `gamma phi (e' P B)` (Narendra and Annaswamy 1989, ch. 3; Lavretsky and Wise 2013, ch. 11), stands
-still while the error is smaller than what sensors make, and is kept inside a box.
+The reference of a joint is its drive with the contract's gains on the inertia of the model, `I x'' = kp (target - x) - kd x'`, damped
+at least as well as DAMPING says. What the joint needs beyond its drive is `theta' phi`, with phi = (1, sin q, cos q, speed, reference
+acceleration, sign of the reference speed). theta follows `-gamma phi (e' P B)` (Narendra and Annaswamy 1989, ch. 3; Lavretsky and Wise 2013, ch. 11) with P from
+A'P + PA = -diag(a0, 7); it stands still while the error is no larger than what sensors make, and is kept inside a box.
 """
 
 import numba
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.deploy.clamp import BRAKES
 from gapless.deploy.limits import Limits
 
-TERMS = 5
-SHARE = 0.6
-"""Of the torque limit that adaptation may give in all."""
-GAMMA = 60.0
-"""Of adaptation, in torque limits per second and rad of error."""
-DEAD = 0.003
+TERMS = 6
+SHARE = 0.7
+"""Of the torque limit that adaptation may give in all, and each of its terms."""
+GAMMA = 80.0
+"""Of adaptation: torque limits per second and rad of error."""
+DEAD = 0.002
 """rad of error below which nothing is learned."""
-FASTEST = 12.0
-"""rad/s: the reference's natural frequency at most, so that it stays below what the drive can follow."""
-SCALE = np.array([1.0, 1.0, 1.0, 0.1, 0.005])
-"""That brings the terms to one size."""
+CREEP = 0.05
+"""rad/s below which dry friction has no sign."""
+DAMPING = 0.7
+"""Least damping ratio of a reference."""
+SIZES = np.array([1.0, 1.0, 1.0, 0.05, 0.02, 1.0])
+"""What brings the terms to one size: a joint turns at 20 rad/s, and its reference accelerates by 50 rad/s2."""
 
 
 @numba.njit(cache=True)
 def _adapt(
-    q: Array,
-    dq: Array,
-    target: Array,
-    model: Array,
-    theta: Array,
-    omega: Array,
-    kp: Array,
-    kd: Array,
-    limit: Array,
-    dt: float,
-    out: Array,
+    q: Array, dq: Array, target: Array, model: Array, theta: Array, a0: Array, a1: Array, limit: Array, dt: float, out: Array
 ) -> None:
     """Advance reference (2, joints) and theta (joints, terms); the torque that is fed forward goes into `out` (joints,)."""
     phi = np.empty(TERMS)
     for j in range(len(q)):
-        w = omega[j]
-        wanted = w * w * (target[j] - model[0, j]) - 2.0 * w * model[1, j]
-        model[1, j] += dt * wanted
+        acceleration = a0[j] * (target[j] - model[0, j]) - a1[j] * model[1, j]
+        model[1, j] += dt * acceleration
         model[0, j] += dt * model[1, j]
         error, rate = q[j] - model[0, j], dq[j] - model[1, j]
-        phi[0], phi[1], phi[2] = 1.0, np.sin(q[j]), np.cos(q[j])
-        phi[3], phi[4] = dq[j], wanted
-        blend = error + 0.5 * rate / w  # e' P B of the reference, up to a factor that gamma takes up
-        if abs(error) > DEAD:
-            for k in range(TERMS):
-                box = SHARE * limit[j] / (2.0 if k < 3 else 8.0 * SCALE[k] ** -1.0 * 0.0 + 2.0)
-                theta[j, k] -= dt * GAMMA * limit[j] * SCALE[k] * SCALE[k] * phi[k] * blend
-                theta[j, k] = min(max(theta[j, k], -box), box)
+        phi[0], phi[1], phi[2], phi[3], phi[4] = 1.0, np.sin(q[j]), np.cos(q[j]), dq[j], acceleration
+        phi[5] = np.tanh(model[1, j] / CREEP)
+        descent = GAMMA * limit[j] * (0.5 * error + 4.0 * rate / a1[j]) if abs(error) > DEAD else 0.0  # e' P B, times gamma and inertia
         given = 0.0
         for k in range(TERMS):
-            given += theta[j, k] * phi[k]
-        given -= kp[j] * (target[j] - model[0, j]) + kd[j] * (
-            0.0 - model[1, j]
-        )  # the drive follows the reference, not the step
+            box = SHARE * limit[j]
+            scaled = phi[k] * SIZES[k]
+            theta[j, k] = min(max(theta[j, k] - dt * descent * scaled, -box), box)
+            given += theta[j, k] * scaled
         out[j] = min(max(given, -SHARE * limit[j]), SHARE * limit[j])
 
 
@@ -68,20 +55,22 @@ class Adaptive:
     """Torque to feed forward so that each joint follows its reference although its load is not what it was."""
 
     def __init__(self, limits: Limits, kp: Array, kd: Array, period: float):
-        n = len(limits.joints)
-        self._kp, self._kd, self._limit, self._period = kp, kd, limits.torque, period
-        self._omega = np.minimum(FASTEST, np.sqrt(np.maximum(kp, 1e-6) / np.maximum(limits.inertia, 1e-6)))
-        self._model, self.theta, self._out = np.zeros((2, n)), np.zeros((n, TERMS)), np.zeros(n)
-        self._started = False
+        inertia = BRAKES * limits.torque / limits.braking
+        self._a0 = np.maximum(kp, 1e-3) / inertia
+        self._a1 = np.maximum(kd / inertia, 2 * DAMPING * np.sqrt(self._a0))
+        self._limit, self._period, n = limits.torque, period, len(limits.joints)
+        self._model, self._out, self._started = np.zeros((2, n)), np.zeros(n), False
+        self.theta = np.zeros((n, TERMS))
+        """What was learned, by joint and term [N m]; at most SHARE of the torque limit."""
 
     def __call__(self, q: Array, dq: Array, target: Array) -> Array:
-        """Torques (joints,) for positions, speeds and targets (joints,); nothing before they are finite."""
+        """Torques (joints,) for positions, speeds and targets (joints,); none where a target is no number."""
         if not np.isfinite(target).all():
             self._out[:] = 0.0
             return self._out
         if not self._started:
             self._model[0], self._started = q, True
-        _adapt(q, dq, target, self._model, self.theta, self._omega, self._kp, self._kd, self._limit, self._period, self._out)
+        _adapt(q, dq, target, self._model, self.theta, self._a0, self._a1, self._limit, self._period, self._out)
         return self._out
 
     @property

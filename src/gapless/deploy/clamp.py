@@ -9,7 +9,7 @@ HITS = ("finite", "gains", "position", "speed", "torque", "power", "rate", "end"
 """What a command was changed for, in the order of the rows of `hits`."""
 TRUST = 0.9
 """Share of a torque or power limit that is commanded: the drive's real gains are a tenth off at most."""
-SOFT = 0.7
+SOFT = 0.65
 """Share of the speed limit towards which a joint may be driven; what it was given before it is seen to be so fast does the rest."""
 GROWTH = 0.45
 """Share of the limit of the torque's rate that is commanded: two commands may reach a robot in one of its periods."""
@@ -19,6 +19,8 @@ FADE = 0.35
 """Share of the speed limit over which torque in the direction of motion fades out."""
 SHOCK = 1000.0
 """rad/s2 by which the world may slow a joint down before a command acts."""
+RESTORE, BEYOND = 0.5, 0.1
+"""Share of the torque limit that pushes a joint back which is this far beyond its end [rad]."""
 DAMPED = 0.6
 """Share of the most damping that a drive always has."""
 BRAKES = 0.35
@@ -97,6 +99,9 @@ def clamp(
         above = gain * (fastest_up - v) - BRAKES * lead * min(1.0, v / (fastest_up + 0.1))
         lead = most if fastest_down < SOFT * velocity and v < 0.0 else 0.0
         below = gain * (fastest_down + v) - BRAKES * lead * min(1.0, -v / (fastest_down + 0.1))
+        # beyond an end it pushes back
+        above -= RESTORE * torque * min(max((q[j] - high) / BEYOND, 0.0), 1.0)
+        below -= RESTORE * torque * min(max((low - q[j]) / BEYOND, 0.0), 1.0)
         if above < up:
             up = max(above, down)
         if -below > down:

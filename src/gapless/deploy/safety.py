@@ -133,7 +133,6 @@ class Safety:
         """A person has looked at the robot."""
         self.ladder.release()
         self._asked, self._fast = math.nan, 0
-        self._last[0] = np.nan
 
     def counted(self) -> dict[str, float]:
         """Joints' commands that each limit changed, as a share of all."""
