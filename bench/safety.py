@@ -249,7 +249,13 @@ def faults(count: int, seed: int = 0) -> dict[str, Any]:
         if i % 20 == 19:
             console.print(f"{i + 1} faults, {len(wrong)} wrong")
     delay = {"p50": round(float(np.median(delays)), 4), "max": round(float(max(delays)), 4)} if delays else {}
-    return {"faults": count, "right": count - len(wrong), "wrong": wrong, "exceeded": int(counts[: len(GATED)].sum()), "delay_s": delay}
+    return {
+        "faults": count,
+        "right": count - len(wrong),
+        "wrong": wrong,
+        "exceeded": int(counts[: len(GATED)].sum()),
+        "delay_s": delay,
+    }
 
 
 def walk(minutes: float, seed: int = 0) -> dict[str, Any]:
@@ -277,7 +283,9 @@ def walk(minutes: float, seed: int = 0) -> dict[str, Any]:
             false.append(out.reason)
         counts += inside.counts
         limited = runner.safety.counted()
-        console.print(f"{walked / 60:.1f} min, {falls} falls, false stops {len(false)}, exceeded {int(counts[: len(GATED)].sum())}")
+        console.print(
+            f"{walked / 60:.1f} min, {falls} falls, false stops {len(false)}, exceeded {int(counts[: len(GATED)].sum())}"
+        )
     return {
         "minutes": round(walked / 60, 1), "false_stops": len(false), "reasons": false, "falls": falls,
         "exceeded": int(counts[: len(GATED)].sum()), "impact": int(counts[-1]), "limited": limited,
@@ -307,7 +315,9 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
         for i in range(count):
             out = folder / f"{i}.mcap"
             words = ["run", str(POLICY), "--robot", f"udp://127.0.0.1:{port}", "--command", "0.4,0,0", "--seconds", "60"]
-            run = subprocess.Popen([*CLI, *words, "--unchecked", "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = subprocess.Popen(
+                [*CLI, *words, "--unchecked", "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             begun = time.monotonic()
             while not (out.exists() and out.stat().st_size > 5000) and time.monotonic() - begun < 40:
                 time.sleep(0.05)
@@ -324,7 +334,9 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
                 unread += 1
             late.append(float(UdpRobot("127.0.0.1", port).said["last_fallback"] or math.nan))
             if i % 10 == 9:
-                console.print(f"{i + 1} kills, at most {1e3 * max(lost):.0f} ms lost, fallback after at most {1e3 * max(late):.0f} ms")
+                console.print(
+                    f"{i + 1} kills, at most {1e3 * max(lost):.0f} ms lost, fallback after at most {1e3 * max(late):.0f} ms"
+                )
         server.send_signal(signal.SIGTERM)
         told = json.loads(server.communicate()[0])
     return {

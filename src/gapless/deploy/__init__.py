@@ -10,6 +10,8 @@ limit was exceeded.
 
 from gapless.deploy.adaptive import Adaptive
 from gapless.deploy.address import connect
+from gapless.deploy.can_motors import CanMotors, OnVirtualBus
+from gapless.deploy.can_robot import CanConfig, CanRobot, Imu as CanImu, load_can
 from gapless.deploy.clamp import HITS, clamp
 from gapless.deploy.deploying import run
 from gapless.deploy.drive import AUDITED
@@ -18,8 +20,10 @@ from gapless.deploy.fuzz import fuzzed_packet
 from gapless.deploy.ladder import WHY, Ladder, Rung
 from gapless.deploy.limits import Limits, limits_of
 from gapless.deploy.link import Link
+from gapless.deploy.mit import Ranges as MitRanges, decode as decode_mit, encode as encode_mit
 from gapless.deploy.packets import LARGEST as LARGEST_PACKET
 from gapless.deploy.plausible import Fault, Plausible
+from gapless.deploy.realtime import Pace, Times, claim, undisturbed
 from gapless.deploy.recording import Channel, Recorder
 from gapless.deploy.result import Run
 from gapless.deploy.runner import Runner
@@ -27,5 +31,7 @@ from gapless.deploy.safety import Safety
 from gapless.deploy.serve import PORT, Line, Server
 from gapless.deploy.soft import Move
 from gapless.deploy.udp import UdpRobot
+from gapless.deploy.unitree import JOINTS as UNITREE_JOINTS, UnitreeRobot
+from gapless.deploy.unitree_standin import UnitreeStandIn
 from gapless.deploy.verdict import require_pass
 from gapless.deploy.watch import Envelope, Watch, envelope_of

@@ -41,7 +41,9 @@ def _adapt(
         error, rate = q[j] - model[0, j], dq[j] - model[1, j]
         phi[0], phi[1], phi[2], phi[3], phi[4] = 1.0, np.sin(q[j]), np.cos(q[j]), dq[j], acceleration
         phi[5] = np.tanh(model[1, j] / CREEP)
-        descent = GAMMA * limit[j] * (0.5 * error + 4.0 * rate / a1[j]) if abs(error) > DEAD else 0.0  # e' P B, times gamma and inertia
+        descent = (
+            GAMMA * limit[j] * (0.5 * error + 4.0 * rate / a1[j]) if abs(error) > DEAD else 0.0
+        )  # e' P B, times gamma and inertia
         given = 0.0
         for k in range(TERMS):
             box = SHARE * limit[j]

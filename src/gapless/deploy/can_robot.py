@@ -104,7 +104,9 @@ def open_buses(config: CanConfig) -> list[Any]:
     """The buses of a robot."""
     with refusing("a CAN bus needs one more package: pip install 'gapless[deploy]'", ImportError):
         import can
-    with refusing(f"{config.interface} {', '.join(config.channels)}: the bus cannot be opened", can.CanError, OSError, ValueError):
+    with refusing(
+        f"{config.interface} {', '.join(config.channels)}: the bus cannot be opened", can.CanError, OSError, ValueError
+    ):
         return [can.Bus(channel=c, interface=config.interface, bitrate=config.bitrate) for c in config.channels]
 
 
@@ -152,7 +154,11 @@ class CanRobot:
             q, dq, tau = self._values
             self._reading = {"time": np.float64(self._heard.min()), "q": q.copy(), "dq": dq.copy(), "tau": tau.copy()}
             if self.config.imu is not None:
-                self._reading |= {"quat": self._imu[:4].copy(), "gyro": self._imu[4:].copy(), "imu_time": np.float64(self._imu_heard)}
+                self._reading |= {
+                    "quat": self._imu[:4].copy(),
+                    "gyro": self._imu[4:].copy(),
+                    "imu_time": np.float64(self._imu_heard),
+                }
             self._told[:] = False
 
     def _hear(self, bus: int, message: Any) -> None:

@@ -11,6 +11,8 @@ TRUST = 0.9
 """Share of a torque or power limit that is commanded: the drive's real gains are a tenth off at most."""
 SOFT = 0.65
 """Share of the speed limit towards which a joint may be driven; what it was given before it is seen to be so fast does the rest."""
+BLIND = 0.45
+"""The same for a drive without a position to come back to."""
 GROWTH = 0.45
 """Share of the limit of the torque's rate that is commanded: two commands may reach a robot in one of its periods."""
 STABLE = 0.4
@@ -92,12 +94,13 @@ def clamp(
             down, up = min(down + shock, 0.0), max(up - drift, 0.0)
         gain = min(torque / (FADE * velocity), STABLE * inertia[j] / age)
         coasting = abs(v) * (age + build_up)
-        fastest_up = min(SOFT * velocity, np.sqrt(2.0 * braking[j] * max(high - q[j] - coasting, 0.0)))
-        fastest_down = min(SOFT * velocity, np.sqrt(2.0 * braking[j] * max(q[j] - low - coasting, 0.0)))
+        soft = SOFT * velocity if kp > 0.0 else BLIND * velocity
+        fastest_up = min(soft, np.sqrt(2.0 * braking[j] * max(high - q[j] - coasting, 0.0)))
+        fastest_down = min(soft, np.sqrt(2.0 * braking[j] * max(q[j] - low - coasting, 0.0)))
         # before an end the brake leads: it gives what stopping takes, and corrects what is left
-        lead = most if fastest_up < SOFT * velocity and v > 0.0 else 0.0
+        lead = most if fastest_up < soft and v > 0.0 else 0.0
         above = gain * (fastest_up - v) - BRAKES * lead * min(1.0, v / (fastest_up + 0.1))
-        lead = most if fastest_down < SOFT * velocity and v < 0.0 else 0.0
+        lead = most if fastest_down < soft and v < 0.0 else 0.0
         below = gain * (fastest_down + v) - BRAKES * lead * min(1.0, -v / (fastest_down + 0.1))
         # beyond an end it pushes back
         above -= RESTORE * torque * min(max((q[j] - high) / BEYOND, 0.0), 1.0)

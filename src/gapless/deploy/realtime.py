@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gapless.arrays import Array
-
 PRIORITY = 40
 """Of real-time threads, where the system grants any: above everything usual, below the kernel's own."""
 SPIN = 60e-6
@@ -83,12 +81,12 @@ def claim(priority: int = PRIORITY) -> bool:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """No garbage collection, and threads that wait for the interpreter get it within 50 us."""
+    """No garbage collection, and threads that wait for the interpreter ask for it after 10 us."""
     before = sys.getswitchinterval()
     gc.collect()
     gc.freeze()
     gc.disable()
-    sys.setswitchinterval(5e-5)
+    sys.setswitchinterval(1e-5)
     try:
         yield
     finally:
@@ -101,10 +99,3 @@ def resident() -> int:
     """Memory of this process [bytes]."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def spread(values: Array) -> dict[str, float]:
-    """Percentiles of some times [us]."""
-    if not len(values):
-        return {}
-    return {f"p{100 * s:g}": round(1e6 * float(np.quantile(values, s)), 1) for s in (0.5, 0.99, 0.999)}

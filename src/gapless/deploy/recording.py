@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.deploy.realtime import claim
 from gapless.errors import BadInput
 from gapless.logs import RECORDER, ROWS
 
 MAGIC = b"\x89MCAP0\r\n"
 EVERY = 0.04
 """s between two writes."""
+RANK = 20
+"""Priority of the thread that writes, below those of loop and policy."""
 RING = 4096
 """Rows of a channel that wait to be written, at most: four seconds at 1 kHz."""
 
@@ -101,6 +104,7 @@ class Recorder:
         self._events.append(struct.pack("<HIQQ", 1000, 0, stamp, stamp) + json.dumps(what).encode())
 
     def _run(self) -> None:
+        claim(RANK)  # else a thread that nobody lets run could hold the interpreter that the loop waits for
         while not self._ended.wait(EVERY):
             self._flush()
 

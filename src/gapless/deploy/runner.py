@@ -49,7 +49,8 @@ class Outcome:
     growth: int = 0
     """Bytes by which the process grew while the policy ran, after its first fifth."""
     times: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Percentiles [us] of period, computing time, round trip and the policy's own time."""
+    """Percentiles [us] of the inner loop's period, its computing (processor time) and answering (waiting for the interpreter and
+    the processor included), of the round trip, and of the policy's answers."""
     warnings: int = 0
     """Of the watch."""
 
@@ -103,8 +104,8 @@ class Runner:
         self.watch = watch
         self.outcome, self.recorder = Outcome(), None
         self._channels: list[Channel] = []
-        self.periods, self.computing, self.thinking = Times(), Times(), Times()
-        self._ended = threading.Event()
+        self.periods, self.computing, self.answering, self.thinking = Times(), Times(), Times(), Times()
+        self._ended, self._memory = threading.Event(), 0
         self.on_tick: Callable[[float], None] | None = None
 
     def _gains(self) -> None:
@@ -198,10 +199,11 @@ class Runner:
             now = pace.wait()
             if self.phase == RUN:
                 self.periods.add(now - last)
-            last = now
+            last, spent = now, time.thread_time()
             self._inner(seconds)
             if self.phase == RUN:
-                self.computing.add(time.monotonic() - now)
+                self.computing.add(time.thread_time() - spent)
+                self.answering.add(time.monotonic() - now)
                 self.outcome.missed += pace.missed
             pace.missed = 0
         self._ended.set()
@@ -302,8 +304,9 @@ class Runner:
                     self._begin(RUN, now)
             return True
         if self.phase == RUN:
+            if not self._memory and since > seconds / 5:
+                self._memory = resident()
             if since > seconds or self._ended.is_set():
-                self.outcome.seconds = since
                 self._begin(STOP, now)
                 return True
             if not self._number and since > 0.2:
@@ -334,8 +337,7 @@ class Runner:
             self._move = None
             if self.phase == RUN:
                 self.outcome.seconds = now - self._since
-        if phase == RUN:
-            self._memory = resident()
+                self.outcome.growth = max(0, resident() - self._memory) if self._memory else 0
         self.phase, self._since = phase, now
         if self.recorder is not None:
             self.recorder.event(kind="phase", phase=phase, time=self.link.time)
@@ -369,10 +371,10 @@ class Runner:
         ladder, out = self.safety.ladder, self.outcome
         out.rung, out.first, out.reason = ladder.rung.name, ladder.first.name, ladder.reason
         out.events += ladder.events
-        out.growth = max(0, resident() - getattr(self, "_memory", resident()))
         named = {
             "period": self.periods,
             "computing": self.computing,
+            "answering": self.answering,
             "round_trip": self.link.round_trip,
             "policy": self.thinking,
         }

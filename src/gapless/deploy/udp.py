@@ -86,10 +86,10 @@ class UdpRobot:
     def poll(self) -> bool:
         """Take what has arrived; whether there is a newer state now."""
         newer = False
-        while select.select([self._socket], [], [], 0)[0]:
+        while True:
             try:
-                packet = packets.opened(self._socket.recv(packets.LARGEST + 1))
-            except OSError:
+                packet = packets.opened(self._socket.recv(packets.LARGEST + 1, socket.MSG_DONTWAIT))
+            except OSError:  # nothing more has come
                 break
             if packet is None or packet[0] != packets.STATE or packet[2] != self._session or packet[1] != len(self.joints):
                 self.ignored += 1

@@ -84,7 +84,9 @@ class UnitreeRobot:
         end = time.monotonic() + 3.0
         while not self.poll():
             if time.monotonic() > end:
-                raise BadInput(f"unitree:{kind}: no rt/lowstate on domain {domain} at {interface}: is the robot on, and its cable in?")
+                raise BadInput(
+                    f"unitree:{kind}: no rt/lowstate on domain {domain} at {interface}: is the robot on, and its cable in?"
+                )
             time.sleep(0.01)
         self.others = self._publishers()
 

@@ -266,5 +266,9 @@ def _crc(words):
     for word in words:
         crc ^= word
         for _ in range(32):
-            crc = np.uint32(crc << np.uint32(1)) ^ np.uint32(0x04C11DB7) if crc & np.uint32(0x80000000) else np.uint32(crc << np.uint32(1))
+            crc = (
+                np.uint32(crc << np.uint32(1)) ^ np.uint32(0x04C11DB7)
+                if crc & np.uint32(0x80000000)
+                else np.uint32(crc << np.uint32(1))
+            )
     return crc
