@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ GATED = AUDITED[:-1]
 PARTS = ("actions", "faults", "walk", "kills", "packets", "motion")
 
 
-def attacks(rng: np.random.Generator, home: Array, kp: Array, kd: Array) -> Iterator[tuple[str, Callable[[int], Array]]]:
+def attacks(
+    rng: np.random.Generator, home: Array, kp: Array, kd: Array
+) -> Generator[tuple[str, Callable[[int], Array]], float | None, None]:
     """Names and functions from a tick to an action (5, joints), for ever."""
     n = len(home)
 
@@ -217,12 +219,12 @@ RIGHT = {
 """Fault to the reasons that name it; the rung is theirs."""
 
 
-def faults(count: int, seed: int = 0) -> dict[str, Any]:
+def faults(count: int, seed: int = 0, kinds: Sequence[str] = ()) -> dict[str, Any]:
     """Break sensors, line and policy at random moments of a walk; how many end on the right rung."""
     policy, model, rng = load_policy(POLICY), load_robot("quadruped"), np.random.default_rng(seed)
     wrong, counts, delays = list[str](), np.zeros(len(AUDITED)), list[float]()
     for i in range(count):
-        fault = list(RIGHT)[i % len(RIGHT)]
+        fault = list(kinds or RIGHT)[i % len(kinds or RIGHT)]
         inside = Emulated(StandInSpec("quadruped", seed=100 + i))
         robot = Faulty(inside, fault, float(rng.uniform(1.6, 3.0)), rng)
         limits = limits_of(model, policy.contract).tighter({"battery": 22.0})

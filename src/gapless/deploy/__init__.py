@@ -16,6 +16,7 @@ from gapless.deploy.clamp import HITS, clamp
 from gapless.deploy.deploying import run
 from gapless.deploy.drive import AUDITED
 from gapless.deploy.emulated import Emulated, InProcess
+from gapless.deploy.frames import PolicyFrames, read_policy_frames
 from gapless.deploy.fuzz import fuzzed_packet
 from gapless.deploy.ladder import WHY, Ladder, Rung
 from gapless.deploy.limits import Limits, limits_of
