@@ -30,7 +30,7 @@ from rich.console import Console
 
 import gapless
 from gapless.arrays import Array
-from gapless.deploy import AUDITED, WHY, Emulated, InProcess, Plausible, Runner, Rung, Safety, Server, UdpRobot, limits_of
+from gapless.deploy import AUDITED, WHY, Emulated, InProcess, Plausible, Rung, Runner, Safety, Server, UdpRobot, limits_of
 from gapless.logs import read
 from gapless.policy import load_policy
 from gapless.robots import load_robot
@@ -62,7 +62,7 @@ def attacks(
         ticks = int(np.exp(rng.uniform(0, np.log(1000))))
         phase, sizes = rng.integers(0, 2, n) * 2 - 1, 10 ** rng.uniform(-1, 2, n)
         frequency, odd = rng.uniform(0.2, 40, n), rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308])
-        table = rng.uniform(-4, 4, (16, n))
+        table, slow = rng.uniform(-4, 4, (16, n)), max(5, ticks // 8)
         makers: dict[str, Callable[[int], Array]] = {
             "square": lambda i, p=phase, s=sizes, t=ticks: mit(home + p * s * (1 if (i // t) % 2 else -1)),
             "noise": lambda i, s=sizes: mit(home + s * rng.normal(size=n)),
@@ -72,7 +72,7 @@ def attacks(
             "sine": lambda i, s=sizes, f=frequency: mit(home + s * np.sin(2 * np.pi * f * i * PERIOD)),
             "velocity": lambda i, p=phase, s=sizes, t=ticks: mit(home, 0 * kp, kd * 5, p * 1e3 * (1 if (i // t) % 2 else -1)),
             "torque": lambda i, p=phase, t=ticks: mit(home, 0 * kp, 0 * kd, 0.0, p * 1e4 * (1 if (i // t) % 2 else -1)),
-            "search": lambda i, w=table, t=max(5, ticks // 8): mit(home + w[(i // t) % 16]),
+            "search": lambda i, w=table, t=slow: mit(home + w[(i // t) % 16]),
         }
         if kind == "search" and found and rng.random() < 0.7:  # the worst so far, changed a little
             table = max(found, key=lambda f: f[0])[1] + 0.3 * rng.normal(size=(16, n))
@@ -269,7 +269,6 @@ def walk(minutes: float, seed: int = 0) -> dict[str, Any]:
         inside = Emulated(StandInSpec("quadruped", seed=300 + k))
         k += 1
         runner = Runner(InProcess(inside), model, policy, (0.4, 0.0, 0.0), limits_of(model, policy.contract))
-        pushes = 0
 
         def on_tick(now: float, runner: Any = runner, inside: Any = inside) -> None:
             if runner.phase == "run" and inside.ticks % 4000 == 0:
@@ -342,7 +341,8 @@ def kills(count: int, seed: int = 0) -> dict[str, Any]:
         server.send_signal(signal.SIGTERM)
         told = json.loads(server.communicate()[0])
     return {
-        "kills": count, "unreadable": unread, "lost_ms_max": round(1e3 * max(lost), 1), "lost_ms_p50": round(1e3 * float(np.median(lost)), 1),
+        "kills": count, "unreadable": unread,
+        "lost_ms_max": round(1e3 * max(lost), 1), "lost_ms_p50": round(1e3 * float(np.median(lost)), 1),
         "fallback_ms_max": round(1e3 * max(late), 1), "fallback_ms_p50": round(1e3 * float(np.median(late)), 1),
         "exceeded": sum(v["exceeded"] for k, v in told["limits"].items() if k in GATED),
     }  # fmt: skip

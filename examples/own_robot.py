@@ -1,6 +1,6 @@
 """Your own robot: one file, two methods. `gapless run POLICY --robot own_robot.py` calls `connect()`.
 
-Replace the four lines marked SDK with those of your robot's SDK. Here a stand-in takes its place, so that the file runs as it is.
+Replace the lines marked SDK with those of your robot's SDK. Here a stand-in takes its place, so that the file runs as it is.
 """
 
 from collections.abc import Mapping

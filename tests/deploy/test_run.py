@@ -23,9 +23,7 @@ from gapless.deploy.runner import Runner
 from gapless.deploy.serve import Server
 from gapless.errors import BadInput
 from gapless.logs import read
-from gapless.policy import Observer, load_policy
-from gapless.policy.estimate import Estimator
-from gapless.policy.gait import Gait
+from gapless.policy import Estimator, Gait, Observer, load_policy
 from gapless.robots import load_robot
 from gapless.worlds import StandInSpec
 

@@ -34,7 +34,7 @@ def standin(
     loss: float = 0.0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(needed)")] = None,
 ) -> None:
-    """Record a stand-in (a simulated robot with secrets, described in a TOML file) moving; serve it live; or draw one at random.
+    """Record a stand-in (a simulated robot with secrets, from a TOML file) moving; serve it live; or draw one at random.
 
     For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`,
     `gapless standin secret.toml --motion runs/walk --command 0.5,0,0 --out walk.mcap`, and
@@ -56,6 +56,21 @@ def standin(
         loss: With --serve: share of packets that are lost.
         out: The log (.mcap, .npz or .csv), or with --random the stand-in's file.
     """
+    from gapless.errors import BadInput
+
+    if random:
+        return _draw(robot, difficulty, seed, in_air, out)
+    if spec is None:
+        raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
+    if serve:
+        return _serve(spec, about, in_air, seconds, port, jitter, loss)
+    _record(spec, motion, 20.0 if seconds is None else seconds, command, about, in_air, seed, out)
+
+
+def _record(
+    spec: Path, motion: str, seconds: float, command: str | None, about: About, in_air: bool, seed: int, out: Path | None
+) -> None:
+    """Record a stand-in that moves."""
     import dataclasses
 
     from rich.console import Console
@@ -65,13 +80,6 @@ def standin(
     from gapless.logs import write
     from gapless.worlds import StandIn, build_standin, load_standin, record
 
-    if random:
-        return _draw(robot, difficulty, seed, in_air, out)
-    if spec is None:
-        raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
-    if serve:
-        return _serve(spec, about, in_air, seconds, port, jitter, loss)
-    seconds = 20.0 if seconds is None else seconds
     if out and out.suffix not in (".mcap", ".npz", ".csv"):
         raise BadInput(f"{out}: a log is written as .mcap, .npz or .csv")
     options.can_write(out)

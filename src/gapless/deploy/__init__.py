@@ -3,9 +3,9 @@
     from gapless.deploy import run
     print(run(policy, "udp://127.0.0.1:7447", command=(0.5, 0.0, 0.0), verdict=Path("runs/walk")))
 
-Between any policy and any robot stands the safety layer: limits from the model, plausible readings, a ladder of fallbacks, and a
-stop that only a person releases. The robot's side of a stand-in is here too (`Emulated`), and it counts for itself whether any
-limit was exceeded.
+Between any policy and any robot stands the safety layer: limits from the model, plausible readings, a ladder of fallbacks, and
+a stop that only a person releases. The robot's side of a stand-in is here too (`Emulated`), and it counts for itself whether
+any limit was exceeded.
 """
 
 from gapless.deploy.adaptive import Adaptive

@@ -1,9 +1,10 @@
 """An adaptive inner loop: model-reference adaptive control of each joint, with projection and a dead zone.
 
-The reference of a joint is its drive with the contract's gains on the inertia of the model, `I x'' = kp (target - x) - kd x'`, damped
-at least as well as DAMPING says. What the joint needs beyond its drive is `theta' phi`, with phi = (1, sin q, cos q, speed, reference
-acceleration, sign of the reference speed). theta follows `-gamma phi (e' P B)` (Narendra and Annaswamy 1989, ch. 3; Lavretsky and Wise 2013, ch. 11) with P from
-A'P + PA = -diag(a0, 7); it stands still while the error is no larger than what sensors make, and is kept inside a box.
+The reference of a joint is its drive with the contract's gains on the inertia of the model, `I x'' = kp (target - x) - kd x'`,
+damped at least as well as DAMPING says. What the joint needs beyond its drive is `theta' phi`, with phi = (1, sin q, cos q,
+speed, reference acceleration, sign of the reference speed). theta follows `-gamma phi (e' P B)` (Narendra and Annaswamy 1989,
+ch. 3; Lavretsky and Wise 2013, ch. 11) with P from A'P + PA = -diag(a0, 7); it stands still while the error is no larger than
+what sensors make, and is kept inside a box.
 """
 
 import numba

@@ -152,12 +152,12 @@ class CanRobot:
                 self._hear(number, message)
         if self._told.all() and (self.config.imu is None or np.isfinite(self._imu_heard)):
             q, dq, tau = self._values
-            self._reading = {"time": np.float64(self._heard.min()), "q": q.copy(), "dq": dq.copy(), "tau": tau.copy()}
+            self._reading = {"time": np.array(self._heard.min()), "q": q.copy(), "dq": dq.copy(), "tau": tau.copy()}
             if self.config.imu is not None:
                 self._reading |= {
                     "quat": self._imu[:4].copy(),
                     "gyro": self._imu[4:].copy(),
-                    "imu_time": np.float64(self._imu_heard),
+                    "imu_time": np.array(self._imu_heard),
                 }
             self._told[:] = False
 

@@ -10,7 +10,7 @@ HITS = ("finite", "gains", "position", "speed", "torque", "power", "rate", "end"
 TRUST = 0.9
 """Share of a torque or power limit that is commanded: the drive's real gains are a tenth off at most."""
 SOFT = 0.65
-"""Share of the speed limit towards which a joint may be driven; what it was given before it is seen to be so fast does the rest."""
+"""Share of the speed limit towards which a joint may be driven; what it was given before that is seen does the rest."""
 BLIND = 0.45
 """The same for a drive without a position to come back to."""
 GROWTH = 0.45
@@ -27,6 +27,80 @@ DAMPED = 0.6
 """Share of the most damping that a drive always has."""
 BRAKES = 0.35
 """Share of the torque limit that is counted on for stopping before the end of a range: gravity and load take the rest."""
+
+
+@numba.njit(cache=True)
+def _between(
+    q: float,
+    v: float,
+    kp: float,
+    kd: float,
+    bound: Array,
+    most: float,
+    braking: float,
+    inertia: float,
+    age: float,
+    build_up: float,
+) -> tuple[float, float]:
+    """Least and largest torque of a joint that neither makes it too fast nor lets it run into an end; both within `most`."""
+    low, high, velocity, torque = bound[0], bound[1], bound[2], bound[3]
+    up, down = most, -most
+    drift = kp * abs(v) * age  # by which a spring that brakes tightens before it acts
+    shock = kd * min(abs(v), SHOCK * age)  # by which damping may vanish that now takes torque off
+    if v > 0.0:
+        down, up = min(down + drift, 0.0), max(up - shock, 0.0)
+    else:
+        down, up = min(down + shock, 0.0), max(up - drift, 0.0)
+    gain = min(torque / (FADE * velocity), STABLE * inertia / age)
+    coasting = abs(v) * (age + build_up)
+    soft = SOFT * velocity if kp > 0.0 else BLIND * velocity
+    fastest_up = min(soft, np.sqrt(2.0 * braking * max(high - q - coasting, 0.0)))
+    fastest_down = min(soft, np.sqrt(2.0 * braking * max(q - low - coasting, 0.0)))
+    # before an end the brake leads: it gives what stopping takes, and corrects what is left
+    lead = most if fastest_up < soft and v > 0.0 else 0.0
+    above = gain * (fastest_up - v) - BRAKES * lead * min(1.0, v / (fastest_up + 0.1))
+    lead = most if fastest_down < soft and v < 0.0 else 0.0
+    below = gain * (fastest_down + v) - BRAKES * lead * min(1.0, -v / (fastest_down + 0.1))
+    # beyond an end it pushes back
+    above -= RESTORE * torque * min(max((q - high) / BEYOND, 0.0), 1.0)
+    below -= RESTORE * torque * min(max((low - q) / BEYOND, 0.0), 1.0)
+    if above < up:
+        up = max(above, down)
+    if -below > down:
+        down = min(-below, up)
+    return down, up
+
+
+@numba.njit(cache=True)
+def _put(
+    given: float,
+    target: float,
+    speed: float,
+    kp: float,
+    kd: float,
+    ahead: float,
+    q: float,
+    v: float,
+    bound: Array,
+    out: Array,
+) -> bool:
+    """Write the command (5,) that gives this torque now; whether the end of the range kept its target."""
+    low, high, velocity, torque = bound[0], bound[1], bound[2], bound[3]
+    change = given - (kp * (target - q) + kd * (speed - v) + ahead)
+    ended = False
+    if kp > 0.0:
+        moved = target + change / kp
+        target = min(max(moved, low), high)
+        ended = target != moved
+        change = kp * (moved - target)
+    if kd > 0.0:
+        moved = speed + change / kd
+        speed = min(max(moved, -SOFT * velocity), SOFT * velocity)
+        change = kd * (moved - speed)
+    ahead += change
+    out[0], out[1], out[2], out[3] = target, speed, kp, kd
+    out[4] = min(max(ahead, -torque), torque)
+    return ended
 
 
 @numba.njit(cache=True)
@@ -85,30 +159,7 @@ def clamp(
         v = dq[j]
         most = min(TRUST * torque, TRUST * power / (abs(v) + TRUST * torque * age / inertia[j] + 1e-9))
         hits[5] += abs(asked) > most and most < TRUST * torque
-        up, down = most, -most
-        drift = kp * abs(v) * age  # by which a spring that brakes tightens before it acts
-        shock = kd * min(abs(v), SHOCK * age)  # by which damping may vanish that now takes torque off
-        if v > 0.0:
-            down, up = min(down + drift, 0.0), max(up - shock, 0.0)
-        else:
-            down, up = min(down + shock, 0.0), max(up - drift, 0.0)
-        gain = min(torque / (FADE * velocity), STABLE * inertia[j] / age)
-        coasting = abs(v) * (age + build_up)
-        soft = SOFT * velocity if kp > 0.0 else BLIND * velocity
-        fastest_up = min(soft, np.sqrt(2.0 * braking[j] * max(high - q[j] - coasting, 0.0)))
-        fastest_down = min(soft, np.sqrt(2.0 * braking[j] * max(q[j] - low - coasting, 0.0)))
-        # before an end the brake leads: it gives what stopping takes, and corrects what is left
-        lead = most if fastest_up < soft and v > 0.0 else 0.0
-        above = gain * (fastest_up - v) - BRAKES * lead * min(1.0, v / (fastest_up + 0.1))
-        lead = most if fastest_down < soft and v < 0.0 else 0.0
-        below = gain * (fastest_down + v) - BRAKES * lead * min(1.0, -v / (fastest_down + 0.1))
-        # beyond an end it pushes back
-        above -= RESTORE * torque * min(max((q[j] - high) / BEYOND, 0.0), 1.0)
-        below -= RESTORE * torque * min(max((low - q[j]) / BEYOND, 0.0), 1.0)
-        if above < up:
-            up = max(above, down)
-        if -below > down:
-            down = min(-below, up)
+        down, up = _between(q[j], v, kp, kd, bounds[:, j], most, braking[j], inertia[j], age, build_up)
         given = min(max(asked, down), up)
         hits[4] += given != asked
         # how quickly it changes, both commands seen from the same state
@@ -118,16 +169,4 @@ def clamp(
         slower = min(max(slower, -TRUST * torque), TRUST * torque)  # after a blow the old command asks for too much by now
         hits[6] += slower != given
         given = slower
-        change = given - (kp * (target - q[j]) + kd * (speed - v) + ahead)
-        if kp > 0.0:
-            moved = target + change / kp
-            target = min(max(moved, low), high)
-            hits[7] += target != moved
-            change = kp * (moved - target)
-        if kd > 0.0:
-            moved = speed + change / kd
-            speed = min(max(moved, -SOFT * velocity), SOFT * velocity)
-            change = kd * (moved - speed)
-        ahead += change
-        out[0, j], out[1, j], out[2, j], out[3, j] = target, speed, kp, kd
-        out[4, j] = min(max(ahead, -torque), torque)
+        hits[7] += _put(given, target, speed, kp, kd, ahead, q[j], v, bounds[:, j], out[:, j])

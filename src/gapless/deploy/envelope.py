@@ -51,7 +51,8 @@ def refusals(link: Link, model: RobotModel, contract: Contract, limits: Limits) 
     if not (np.isfinite(link.q).all() and np.isfinite(link.dq).all() and np.isfinite(link.imu).all()):
         return [*out, "its readings are not finite"]
     default = dict(zip(contract.joints.names, contract.joints.default_pos or (), strict=False))
-    far = [f"{j} is {abs(q - default[j]):.2f} rad off" for j, q in zip(model.joints, link.q, strict=True) if j in default and abs(q - default[j]) > POSTURE]  # fmt: skip
+    off = {j: abs(q - default[j]) for j, q in zip(model.joints, link.q, strict=True) if j in default}
+    far = [f"{j} is {by:.2f} rad off" for j, by in off.items() if by > POSTURE]
     if far:
         out.append(f"its posture is not near the policy's default pose ({few(far)}): move it there")
     quick = [j for j, v in zip(model.joints, link.dq, strict=True) if abs(v) > STILL]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -76,7 +77,8 @@ class Limits:
             if name != "battery" and (value > now).all():
                 raise BadInput(f"limits can only be made tighter: {name} is at most {now.max():g} already, not {value:g}")
             changed = np.minimum(now, value) if name != "battery" else np.maximum(now, value)
-            out = replace(out, **{name: changed if now.ndim else float(changed)})
+            of: dict[str, Any] = {name: changed if now.ndim else float(changed)}
+            out = replace(out, **of)
         return out
 
     def json(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The line between an inner loop and any robot: readings and commands in the model's order of joints, whatever the robot's is."""
+"""The line between an inner loop and any robot: readings and commands in the model's order of joints."""
 
 import math
 import time

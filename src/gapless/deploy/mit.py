@@ -1,4 +1,4 @@
-"""MIT mini-cheetah frames: five numbers of a joint in eight bytes, in a vendor's ranges; what lies outside is clipped, never wrapped."""
+"""MIT mini-cheetah frames: five numbers of a joint in eight bytes, in a vendor's ranges; clipped there, never wrapped."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The runner: a policy on a live robot, with an inner loop of its own rate, the safety layer between, and all of it recorded."""
+"""The runner: a policy on a live robot, an inner loop at its own rate, the safety layer between, all of it recorded."""
 
 import math
 import threading
@@ -49,8 +49,8 @@ class Outcome:
     growth: int = 0
     """Bytes by which the process grew while the policy ran, after its first fifth."""
     times: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Percentiles [us] of the inner loop's period, its computing (processor time) and answering (waiting for the interpreter and
-    the processor included), of the round trip, and of the policy's answers."""
+    """Percentiles [us] of the inner loop's period, its computing (processor time) and answering (with waiting for interpreter
+    and processor), of the round trip, and of the policy's answers."""
     warnings: int = 0
     """Of the watch."""
 
@@ -102,7 +102,8 @@ class Runner:
         self.phase, self._since, self.computed = WAIT, 0.0, 0.0
         self.adaptive = Adaptive(limits, self._kp, self._kd, self.link.period) if adaptive else None
         self.watch = watch
-        self.outcome, self.recorder = Outcome(), None
+        self.outcome = Outcome()
+        self.recorder: Recorder | None = None
         self._channels: list[Channel] = []
         self.periods, self.computing, self.answering, self.thinking = Times(), Times(), Times(), Times()
         self._ended, self._memory = threading.Event(), 0
@@ -186,7 +187,7 @@ class Runner:
     def _reading(self) -> dict[str, Array]:
         """The last reading that can be true, for the policy."""
         good, link = self.safety.plausible, self.link
-        out = {"time": np.float64(good.time), "q": good.q.copy(), "dq": good.dq.copy(), "tau": link.tau.copy()}
+        out: dict[str, Array] = {"time": np.array(good.time), "q": good.q.copy(), "dq": good.dq.copy(), "tau": link.tau.copy()}
         return out | ({"quat": good.imu[:4].copy(), "gyro": good.imu[4:].copy()} if len(good.imu) else {})
 
     def _run_live(self, seconds: float) -> None:

@@ -96,7 +96,7 @@ class UnitreeRobot:
 
     def poll(self) -> bool:
         """Take what has arrived; whether there is a newer state now."""
-        newest = None
+        newest: Any = None
         for state in reversed(self._reader.take(16)):
             if hasattr(state, "crc") and state.crc == self._types.checksum(state):
                 newest = state
@@ -112,7 +112,7 @@ class UnitreeRobot:
         table = np.array([(m.q, m.dq, m.tau_est, np.max(m.temperature)) for m in motors[:n]]).T
         self._reading = dict(zip(("q", "dq", "tau", "temperature"), table, strict=True))
         self._reading |= {"quat": np.array(imu.quaternion), "gyro": np.array(imu.gyroscope), "acc": np.array(imu.accelerometer)}
-        self._reading |= {"time": np.float64(1e-3 * self._turns), "battery": np.float64(getattr(newest, "power_v", math.inf))}
+        self._reading |= {"time": np.array(1e-3 * self._turns), "battery": np.array(getattr(newest, "power_v", math.inf))}
         if self.kind == "g1":
             self._message.mode_machine = newest.mode_machine
         return True

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class UnitreeStandIn:
 
     def tick(self) -> None:
         """One period: commands, physics, state."""
+        message: Any
         for message in self._reader.take(16):
             if not hasattr(message, "crc") or message.crc != self._types.checksum(message):
                 self.ignored += 1

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # (types of cyclonedds are values, which no type checker follows)
-"""The messages of Unitree robots (`rt/lowcmd`, `rt/lowstate`) as their SDK publishes them, and the checksum over their C layout."""
+"""The messages of Unitree robots (`rt/lowcmd`, `rt/lowstate`) as their SDK publishes them, and their checksum."""
 
 import dataclasses
 import operator
