@@ -4,7 +4,8 @@
 
 Gates: the 99th percentile of computing time at most 200 us, and no growth of memory. Reported: missed deadlines; p50, p99 and
 p99.9 of the period, of computing (processor time of the loop's thread), of answering (what it waits included), and of the time
-from a command to the first state that is known to come after it. Beside it the same loop without policy and safety layer: what this machine's clock and network alone do.
+from a command to the first state that is known to come after it. Beside it the same loop without policy and safety layer: what
+this machine's clock and network alone do.
 """
 
 from __future__ import annotations
