@@ -24,5 +24,5 @@ from gapless.worlds.standin import (
     hidden as hidden_standin,
     load as load_standin,
 )
-from gapless.worlds.view import show as view_replay
+from gapless.worlds.view import GHOST, open_scene, show as view_replay, with_ghost
 from gapless.worlds.worlds import Worlds
