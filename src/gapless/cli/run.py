@@ -27,6 +27,10 @@ def run(
     unchecked: Flag = False,
     adaptive: Flag = False,
     watch: Flag = False,
+    smooth: float = 0.0,
+    steer: Annotated[str | None, tyro.conf.arg(metavar="keyboard|udp:PORT|FILE", help_behavior_hint="")] = None,
+    view: Flag = False,
+    host: Annotated[str | None, tyro.conf.arg(metavar="HOST", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE.mcap", help_behavior_hint="")] = None,
     json: Json = False,
 ) -> None:
@@ -46,25 +50,42 @@ def run(
         unchecked: Run it without a passed verdict.
         adaptive: Let the inner loop adapt to loads.
         watch: Run the twin beside the robot, and fall back when the robot leaves the envelope of the policy's check.
+        smooth: Time constant of a low-pass filter of the policy's targets at the robot's rate [s].
+        steer: Change the command while it runs: w/s, a/d, q/e, space, x and Escape of the keyboard; JSON such as [0.5, 0, 0]
+            in packets to a port of this computer; or a gamepad's file such as /dev/input/js0.
+        view: Show robot and twin in the browser with live plots, on this computer only; the twin runs as with --watch.
+        host: With --view: open the page at this address of the computer, to whoever has the token that is printed.
         out: The recording.
     """
+    import contextlib
     import math
 
-    from gapless.deploy import run as deploy
+    from rich.console import Console
+
+    from gapless.deploy import LOCAL, Steer, View, beside, run as deploy
     from gapless.errors import BadInput
     from gapless.policy import load_policy
 
     if not 0 < seconds <= 24 * 3600 or not math.isfinite(seconds):
         raise BadInput(f"--seconds takes up to a day, not {seconds:g}")
+    if not 0 <= smooth <= 1:
+        raise BadInput(f"--smooth takes up to 1 s, not {smooth:g}")
+    if host and not view:
+        raise BadInput("--host says where --view is opened: add --view")
     options.can_write(out)
     loaded, asked = load_policy(policy), options.numbers("command", command)
-    if unchecked:
-        options.tell("UNCHECKED: this policy has no passed verdict, and nothing says that it will not fall")
-    with options.stopping() as stopped:
+    risk = "UNCHECKED: this policy has no passed verdict, and nothing says that it will not fall. " if unchecked else ""
+    console = Console(stderr=True)
+    with options.stopping() as stopped, contextlib.ExitStack() as stack:
 
         def started(runner: "Runner") -> None:
             stopped.append(runner.stop)
-            options.tell(f"starting{' an UNCHECKED policy' if unchecked else ''}: Ctrl-C stops it softly")
+            steering = Steer(runner, steer) if steer else None
+            seen = View(model or loaded.contract.robot.name, len(runner.model.joints), host or LOCAL) if view else None
+            options.tell(f"{risk}Starting: Ctrl-C stops it softly")
+            line = stack.enter_context(console.status(risk, refresh_per_second=4)) if console.is_terminal else None
+            say = (lambda text: line.update(risk + text)) if line is not None else (lambda text: None)
+            stack.enter_context(beside(runner, say, steering, seen))
 
         result = deploy(
             loaded,
@@ -76,7 +97,8 @@ def run(
             verdict=None if unchecked else verdict or policy,
             recording=out,
             adaptive=adaptive,
-            watched=watch,
+            watched=watch or view,
+            smooth=smooth,
             started=started,
         )
     options.show(result, json)

@@ -10,6 +10,7 @@ any limit was exceeded.
 
 from gapless.deploy.adaptive import Adaptive
 from gapless.deploy.address import connect
+from gapless.deploy.beside import beside
 from gapless.deploy.can_motors import CanMotors, OnVirtualBus
 from gapless.deploy.can_robot import CanConfig, CanRobot, Imu as CanImu, load_can
 from gapless.deploy.clamp import HITS, clamp
@@ -31,8 +32,10 @@ from gapless.deploy.runner import Runner
 from gapless.deploy.safety import Safety
 from gapless.deploy.serve import PORT, Line, Server
 from gapless.deploy.soft import Move
+from gapless.deploy.steer import Steer
 from gapless.deploy.udp import UdpRobot
 from gapless.deploy.unitree import JOINTS as UNITREE_JOINTS, UnitreeRobot
 from gapless.deploy.unitree_standin import UnitreeStandIn
 from gapless.deploy.verdict import require_pass
+from gapless.deploy.view import LOCAL, View
 from gapless.deploy.watch import Envelope, Watch, envelope_of

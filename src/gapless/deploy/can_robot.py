@@ -131,6 +131,7 @@ class CanRobot:
         self._values, self._heard, self._told = np.zeros((3, n)), np.full(n, -np.inf), np.zeros(n, bool)
         self._imu, self._imu_heard = np.array([1.0, 0, 0, 0, 0, 0, 0]), -np.inf
         self._reading: dict[str, Array] = {}
+        self._others = 0
         self.lost, self.ignored, self.mode, self._stopped, self._on = 0, 0, "idle", False, False
         """Replies that never came, and frames that were none of ours."""
 
@@ -178,7 +179,13 @@ class CanRobot:
             elif len(whole) == 3:
                 self._imu[4:], self._imu_heard = whole * (SPIN / 32767), self._clock()
             return
+        if (bus, message.arbitration_id) in self._place:  # a command, and not ours: a bus does not give back what we send
+            self._others += 1
         self.ignored += 1
+
+    def others(self) -> int:
+        """Commands to our drives that another program sent."""
+        return self._others
 
     def write(self, command: Mapping[str, Array]) -> None:
         if self._stopped:

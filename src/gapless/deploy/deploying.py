@@ -34,6 +34,7 @@ def run(
     age: float = AGE,
     adaptive: bool = False,
     watched: bool = False,
+    smooth: float = 0.0,
     started: Callable[[Runner], None] = lambda runner: None,
     robot: Any = None,
 ) -> Run:
@@ -51,6 +52,7 @@ def run(
         age: of a reading when a command that answers it acts [s].
         adaptive: whether the inner loop adapts to loads.
         watched: whether the twin runs beside the robot.
+        smooth: time constant of a low-pass filter of the targets at the inner rate; 0 for none [s].
         started: called with the runner before the first command, to steer, stop or look at it.
         robot: one that is connected already.
     """
@@ -65,7 +67,7 @@ def run(
     bounds = limits_of(described, contract).tighter(limits or {})
     watch = _watch(policy, name, command) if watched else None
     live = connect(address) if robot is None else robot
-    runner = Runner(live, described, policy, command, bounds, age, adaptive, watch)
+    runner = Runner(live, described, policy, command, bounds, age, adaptive, watch, smooth)
     runner.check()
     if recording is not None:
         meta = {"robot": described.name, "policy": policy.sha256, "address": address, "unchecked": verdict is None}

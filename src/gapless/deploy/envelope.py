@@ -46,7 +46,7 @@ def refusals(link: Link, model: RobotModel, contract: Contract, limits: Limits) 
             out.append(f"its clock runs at {factor:.2f} of real time: a slow simulation is no bad policy, run it faster")
     if link.mode in BAD_MODES:
         out.append(f"its mode is {link.mode!r}: let a person look at it and start it anew")
-    if getattr(link.robot, "others", 0):
+    if link.others():
         out.append("another program sends commands to it: stop that program first")
     if not (np.isfinite(link.q).all() and np.isfinite(link.dq).all() and np.isfinite(link.imu).all()):
         return [*out, "its readings are not finite"]

@@ -1,4 +1,4 @@
-"""A gate before a page on this computer: from elsewhere it is seen only by who has the token, which its address carries once."""
+"""A gate before a page on this computer: only who has the token, which the address carries once, sees it."""
 
 import asyncio
 import hmac
@@ -52,7 +52,7 @@ class Gate:
 def _tokens(head: bytes) -> tuple[str, str]:
     """The token in the address of a request, and the one in its cookie; empty where there is none."""
     lines = head.decode("latin-1").split("\r\n")
-    words, cookie = lines[0].split(" "), SimpleCookie[str]()
+    words, cookie = lines[0].split(" "), SimpleCookie()
     for line in lines[1:]:
         name, _, value = line.partition(":")
         if name.lower() == "cookie":

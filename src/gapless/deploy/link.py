@@ -91,6 +91,11 @@ class Link:
         """What the robot says that it does; empty where it says nothing."""
         return str(getattr(self.robot, "mode", ""))
 
+    def others(self) -> int:
+        """Programs besides this one that command the robot, where it can tell."""
+        count = getattr(self.robot, "others", None)
+        return int(count()) if callable(count) else 0
+
     @property
     def lost(self) -> int:
         """Readings that never came."""

@@ -58,7 +58,7 @@ class Times:
         if not self.count:
             return float("nan")
         bin = int(np.searchsorted(np.cumsum(self.counts), share * self.count))
-        return float(FINEST * _RATIO ** (min(bin, BINS - 1) + 0.5))
+        return float(min(FINEST * _RATIO ** (min(bin, BINS - 1) + 0.5), self.largest))
 
     def json(self) -> dict[str, float]:
         """Percentiles [us]."""

@@ -1,7 +1,7 @@
 """Recording: every run as an MCAP file that is whole up to the last tenth of a second, whatever happens to the program.
 
-Rows of numbers are put into rings that were made before the run; a thread of its own writes what is new every 40 ms as one
-chunk with a checksum, and asks the disk to keep it. `gapless.logs` reads the file, also one that was never finished.
+Rows of numbers are put into rings that were made before the run; a thread of its own writes what is new every 20 ms as one
+chunk with a checksum, and another asks the disk to keep it. `gapless.logs` reads the file, also one that was never finished.
 """
 
 import json
@@ -22,8 +22,8 @@ from gapless.errors import BadInput
 from gapless.logs import RECORDER, ROWS
 
 MAGIC = b"\x89MCAP0\r\n"
-EVERY = 0.04
-"""s between two writes."""
+EVERY, SYNCED = 0.02, 0.04
+"""s between two writes, and between two times that the disk is asked to keep what was written."""
 RANK = 20
 """Priority of the thread that writes, below those of loop and policy."""
 RING = 4096
@@ -95,8 +95,9 @@ class Recorder:
             head += _record(0x04, struct.pack("<HH", ch.number, 1) + _text(ch.topic) + _text("f64") + told)
         head += _record(0x04, struct.pack("<HH", 1000, 2) + _text("/events") + _text("json") + _map({}))
         self._write(head)
-        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=f, name="recorder", daemon=True) for f in (self._run, self._sync)]
+        for thread in self._threads:
+            thread.start()
 
     def event(self, **what: Any) -> None:
         """Note something that happens seldom."""
@@ -107,6 +108,10 @@ class Recorder:
         claim(RANK)  # else a thread that nobody lets run could hold the interpreter that the loop waits for
         while not self._ended.wait(EVERY):
             self._flush()
+
+    def _sync(self) -> None:
+        while not self._ended.wait(SYNCED):
+            os.fdatasync(self._file)  # may take long on a busy disk; what was written meanwhile outlives the program anyway
 
     def _flush(self) -> None:
         start, records = time.monotonic(), b""
@@ -122,7 +127,6 @@ class Recorder:
             self._number += 1
             body = struct.pack("<QQQI", stamp, stamp, len(records), zlib.crc32(records)) + _text("")
             self._write(_record(0x06, body + struct.pack("<Q", len(records)) + records))
-            os.fdatasync(self._file)
         self.slowest = max(self.slowest, time.monotonic() - start)
 
     def _write(self, data: bytes) -> None:
@@ -136,7 +140,8 @@ class Recorder:
         if self._ended.is_set():
             return
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         self._flush()
         self._write(_record(0x0F, struct.pack("<I", 0)) + _record(0x02, struct.pack("<QQI", 0, 0, 0)) + MAGIC)
         os.fsync(self._file)

@@ -72,6 +72,7 @@ class Runner:
         age: float = AGE,
         adaptive: bool = False,
         watch: Watch | None = None,
+        smooth: float = 0.0,
     ):
         """Refuse a robot that the policy is not for; nothing is sent.
 
@@ -84,6 +85,7 @@ class Runner:
             age: of a reading when a command that answers it acts [s].
             adaptive: whether the inner loop adapts (see `Adaptive`).
             watch: the twin beside the robot.
+            smooth: time constant of a low-pass filter of the targets at the inner rate; 0 for none [s].
         """
         contract = policy.contract
         self.link, self.contract = Link(robot, model), contract
@@ -102,6 +104,7 @@ class Runner:
         self.phase, self._since, self.computed = WAIT, 0.0, 0.0
         self.adaptive = Adaptive(limits, self._kp, self._kd, self.link.period) if adaptive else None
         self.watch = watch
+        self._smooth, self._target = 1.0 - math.exp(-self.link.period / smooth) if smooth > 0 else 1.0, np.zeros(n)
         self.outcome = Outcome()
         self.recorder: Recorder | None = None
         self._channels: list[Channel] = []
@@ -273,6 +276,8 @@ class Runner:
             safety.supply(link.temperature, link.battery, now)
             if self.phase != WAIT and link.mode in ("stopped", "fallback"):
                 safety.climb("mode", now)
+            if link.others():
+                safety.climb("second", now)
         fresh = self._choose(now, seconds)
         if self.adaptive is not None and self.phase == RUN:
             self._wanted[4] = self.adaptive(link.q, link.dq, self._wanted[0])
@@ -302,6 +307,7 @@ class Runner:
             if since > SETTLE and self._move is not None:
                 wanted[0], wanted[1] = self._move.at(since - SETTLE)
                 if since > 2 * SETTLE + self._move.seconds:
+                    self._target[:] = self._home
                     self._begin(RUN, now)
             return True
         if self.phase == RUN:
@@ -312,7 +318,7 @@ class Runner:
                 return True
             if not self._number and since > 0.2:
                 return False
-            return self._take() if self._number else True
+            return self._followed() if self._number else True
         if not self.safety.rung and since > 0.0:
             self._rest(since, now)
         elif since > SINKS + 1.5 or self.safety.rung is Rung.CUT:
@@ -342,6 +348,14 @@ class Runner:
         self.phase, self._since = phase, now
         if self.recorder is not None:
             self.recorder.event(kind="phase", phase=phase, time=self.link.time)
+
+    def _followed(self) -> bool:
+        """The policy's newest answer, its targets smoothed where that was asked for; whether there is a new one."""
+        fresh, target = self._take(), self._next[0]
+        if self._smooth < 1.0:
+            self._target += self._smooth * (target - self._target)
+            self._wanted[0] = self._target
+        return fresh
 
     def _take(self) -> bool:
         """Take the policy's newest answer, if there is one."""

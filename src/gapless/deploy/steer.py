@@ -1,4 +1,4 @@
-"""Steering: what a policy is asked for, changed while it runs by keyboard, by gamepad or over UDP; none of them can widen anything.
+"""Steering: what a policy is asked for, changed while it runs by keyboard, gamepad or UDP, within the contract's ranges.
 
 keyboard          w/s, a/d and q/e change the first three commands by a tenth of their range; space asks for zero, x stops
                   softly, Escape damps the robot at once
@@ -93,7 +93,7 @@ class Steer:
 
     def _ask(self, command: Any) -> None:
         self.command = np.array([np.clip(c, *span) for c, span in zip(command, self._spans, strict=True)])
-        self._runner.ask(self.command)
+        self._runner.ask(self.command.tolist())
 
     def _typed(self, data: bytes) -> None:
         for key in data.decode(errors="replace"):

@@ -77,7 +77,7 @@ class UnitreeRobot:
         self._message = types.zero(sent)
         if kind == "go2":
             self._message.head, self._message.level_flag = list(HEAD), LOW_LEVEL
-        self._mine: set[Any] = set()
+        self._theirs: set[str] = set()
         self._reading: dict[str, Array] = {}
         self._tick, self._turns, self.ignored, self.lost, self.mode, self._stopped = -1, 0, 0, 0, "idle", False
         """States with a wrong checksum, and states that never came."""
@@ -88,11 +88,14 @@ class UnitreeRobot:
                     f"unitree:{kind}: no rt/lowstate on domain {domain} at {interface}: is the robot on, and its cable in?"
                 )
             time.sleep(0.01)
-        self.others = self._publishers()
 
-    def _publishers(self) -> int:
+    def others(self) -> int:
         """Programs that publish commands to this robot, besides this one."""
-        return len({str(s.key) for s in self._seen_by.take(100) if s.topic_name == "rt/lowcmd"})
+        mine = str(self._participant.guid)
+        for sample in self._seen_by.take(100):
+            if getattr(sample, "topic_name", "") == "rt/lowcmd" and str(sample.participant_key) != mine:
+                self._theirs.add(str(sample.key))
+        return len(self._theirs)
 
     def poll(self) -> bool:
         """Take what has arrived; whether there is a newer state now."""

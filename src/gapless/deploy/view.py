@@ -32,7 +32,7 @@ class View:
     """The pipe to the view's process."""
 
     def __init__(self, model: str, joints: int, host: str = LOCAL, port: int = 8080):
-        words = [sys.executable, "-m", "gapless.deploy.view", model, host, str(port)]
+        words = [sys.executable, "-c", "from gapless.deploy.view import serve; serve()", model, host, str(port)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE)
         assert self._process.stdin is not None
         self._pipe, self._row = self._process.stdin.fileno(), np.zeros(HEAD + 4 + 2 * joints)
@@ -83,8 +83,9 @@ class Scene:
         mujoco.mj_forward(self.model, self.data)
 
 
-def serve(model: str, host: str, port: int) -> None:
-    """Show rows from standard input until it ends."""
+def serve() -> None:
+    """Show rows from standard input until it ends, as the words behind the program say."""
+    model, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
     scene = Scene(Twin.load(model))
     server, drawn = open_scene(scene.model, scene.data, port if host == LOCAL else 0)
     gate = None if host == LOCAL else Gate(host, port, server.get_port())
@@ -116,7 +117,3 @@ def _plots(server: Any) -> list[Any]:
         server.gui.add_uplot(data=start, series=each, title=name, aspect=2.0)
         for name, each in zip(PLOTTED, series, strict=True)
     ]
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

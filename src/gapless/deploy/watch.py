@@ -49,7 +49,14 @@ class Watch:
         self._mean, self._since = 0.0, np.nan
         self.level, self.warnings = 0.0, 0
         """How far out the robot is, 1 at the edge of the envelope; and how often it left it."""
+        self.error = 0.0
         self.prediction: Array | None = None
+        """RMS over SPAN of what the twin made of the last periods [rad]; and what it makes of this one."""
+
+    @property
+    def warned(self) -> bool:
+        """Whether the robot is outside of the envelope now."""
+        return not np.isnan(self._since)
 
     def see(self, reading: dict[str, Array], target: Array, now: float) -> bool:
         """Look at a reading and at the targets that answer it (joints,); whether the robot has to fall back."""
@@ -57,7 +64,8 @@ class Watch:
             error = float(np.mean((reading["q"] - self.prediction) ** 2))
             self._mean = self._decay * self._mean + (1 - self._decay) * error
         self.prediction = self._ahead(reading, target)
-        levels = [np.sqrt(self._mean) / self.envelope.prediction]
+        self.error = float(np.sqrt(self._mean))
+        levels = [self.error / self.envelope.prediction]
         if "quat" in reading:
             levels += [_lean(reading["quat"]) / self.envelope.lean, float(np.abs(reading["gyro"]).max()) / self.envelope.turn]
         self.level = float(max(levels))
