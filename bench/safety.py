@@ -44,7 +44,7 @@ EPISODE = 2500
 """Ticks after which a new attack begins."""
 CASES = (("quadruped", True), ("quadruped", False), ("arm", False))
 GATED = AUDITED[:-1]
-PARTS = ("actions", "faults", "walk", "kills", "packets", "motion")
+PARTS = ("actions", "faults", "walk", "kills", "packets")
 
 
 def attacks(
@@ -380,10 +380,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("actions", 1_000_000), ("faults", 200), ("kills", 50), ("packets", 10_000), ("walk", 30.0)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
-    parser.add_argument("--part", choices=PARTS[:-1], action="append")
+    parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    parts = given.part or list(PARTS[:-1])
+    parts = given.part or list(PARTS)
     out: dict[str, Any] = {}
     if "actions" in parts:
         out["adversarial"] = adversarial(given.actions)

@@ -1,9 +1,12 @@
 """A policy on live robots: in process, over CAN and over UDP; recorded, refused, killed, steered."""
 
+import dataclasses
 import json
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,12 +14,14 @@ import numpy as np
 import pytest
 
 import gapless
+from bench.motion import InStep, apart, can_config, motion, ways
 from gapless.cli import main
 from gapless.deploy import read_policy_frames, run
 from gapless.deploy.can_motors import OnVirtualBus
-from gapless.deploy.can_robot import CanConfig, Imu
+from gapless.deploy.can_robot import frame, open_buses
 from gapless.deploy.emulated import Emulated, InProcess
 from gapless.deploy.fuzz import fuzzed_packet
+from gapless.deploy.ladder import WHY
 from gapless.deploy.limits import limits_of
 from gapless.deploy.mit import Ranges, decode, encode
 from gapless.deploy.runner import Runner
@@ -94,27 +99,32 @@ def test_can_frames_clip_and_never_wrap():
     assert (kp, kd, tau) == (pytest.approx(50.0, abs=0.13), 5.0, -18.0)
 
 
-def test_over_can_the_robot_moves_as_in_process_but_for_what_is_rounded(policy):
-    model = load_robot("quadruped")
-    joints = {
-        j: {"id": i % 6 + 1, "bus": i // 6, "sign": 1 - 2 * (i % 2), "zero": 0.05 * i} for i, j in enumerate(model.joints)
-    }
-    config = CanConfig(joints, ("v0", "v1"), "virtual", 0.002, ranges=Ranges(tau=40.0), imu=Imu(80))
-    ends = []
-    for make in (lambda e: InProcess(e), lambda e: OnVirtualBus(e, config)):
-        inside = Emulated(StandInSpec("quadruped", seed=5), period=0.002)
-        runner = Runner(make(inside), model, policy, (0.4, 0.0, 0.0), limits_of(model, policy.contract))
-        runner.check()
-        poses = []
-        runner.on_tick = lambda now, poses=poses, inside=inside: poses.append(inside.data.qpos.copy())
-        assert runner.run(1.0).reason == ""
-        ends.append(np.array(poses))
-    n = min(map(len, ends))
-    apart = np.abs(ends[0][:n, 7:] - ends[1][:n, 7:]).max(axis=1)
-    assert apart[:700].max() < 0.01  # before it steps: speed is rounded to 0.032 rad/s, times kd over kp
-    assert apart.max() < 0.5 and abs(ends[0][n - 1, 0] - ends[1][n - 1, 0]) < 0.15
+def test_over_can_the_motion_is_the_one_in_process_with_numbers_rounded_to_the_last_bit():
+    config = can_config(load_robot("quadruped").joints)
+    plain, rounded, can = (motion(make, 0.002, 0.5)[0] for make in ways(config))
+    assert not apart(can, rounded).any()
+    assert 0.0 < apart(can, plain).max() < 0.1
     with pytest.raises(BadInput, match="more buses or a longer period"):
-        CanConfig(joints, ("v0", "v1"), "virtual", 0.001)
+        dataclasses.replace(config, period=0.001)
+
+
+def test_over_udp_in_step_the_motion_is_the_one_in_process_to_the_last_bit():
+    assert not apart(motion(InStep, 0.001, 0.3)[0], motion(InProcess, 0.001, 0.3)[0]).any()
+
+
+def test_another_program_on_the_bus_stops_the_robot(policy):
+    model = load_robot("quadruped")
+    config = can_config(model.joints)
+    robot = OnVirtualBus(Emulated(StandInSpec("quadruped", seed=5), period=0.002), config)
+    runner = Runner(robot, model, policy, (0.0, 0.0, 0.0), limits_of(model, policy.contract))
+    runner.check()
+    intruder = open_buses(config)[0]
+    runner.on_tick = lambda now: intruder.send(frame(1, encode(0, 0, 0, 0, 0, Ranges()))) if now > 0.5 else None
+    assert runner.run(2.0).reason == WHY["second"][1]
+    assert robot.inside.mode == "stopped"
+    late = Runner(robot, model, policy, (0.0, 0.0, 0.0), limits_of(model, policy.contract))
+    with pytest.raises(BadInput, match="another program sends commands"):
+        late.check()
 
 
 def served(tmp_path):
@@ -148,8 +158,6 @@ def test_over_udp_a_killed_program_leaves_a_readable_log_and_a_robot_that_falls_
 
 
 def test_fuzzed_packets_are_counted_and_nothing_moves():
-    import socket
-
     inside = Emulated(StandInSpec("bench", seed=9))
     server = Server(inside, port=0)
     for _ in range(300):
@@ -185,6 +193,13 @@ def test_what_may_not_run_is_refused_in_one_sentence(tmp_path, capsys, policy):
     assert "an address is" in refused(capsys, str(POLICY), "--robot", "my robot", *command, "--unchecked")
     assert "only be made tighter" in refused(capsys, str(POLICY), *robot, *command, "--unchecked", "--limit", "torque=99")
     assert "takes 3 commands" in refused(capsys, str(POLICY), *robot, "--unchecked")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:  # answers, and is no robot
+        other.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=lambda: other.sendto(b"what?", other.recvfrom(4096)[1]))
+        thread.start()
+        where = f"udp://127.0.0.1:{other.getsockname()[1]}"
+        assert "something else answers" in refused(capsys, str(POLICY), "--robot", where, *command, "--unchecked")
+        thread.join()
     slow = Emulated(StandInSpec("quadruped", seed=1), period=0.05)
     with pytest.raises(BadInput, match="cannot keep that time"):
         run(policy, "", command=(0.4, 0, 0), robot=InProcess(slow))

@@ -76,17 +76,21 @@ class Server:
 
     def tick(self, now: float) -> None:
         """One period: what has arrived, physics, and the new state."""
+        self.listen(now)
+        self.robot.step()
+        if self.robot.mode == FALLBACK and math.isnan(self.fallback_after):
+            self.fallback_after = now - self._spoken
+        if self._peer is not None:
+            self._tell(now)
+
+    def listen(self, now: float) -> None:
+        """Take what has arrived."""
         while select.select([self._socket], [], [], 0)[0]:
             try:
                 data, sender = self._socket.recvfrom(packets.LARGEST + 1)
             except OSError:
                 break
             self._heard(data, sender, now)
-        self.robot.step()
-        if self.robot.mode == FALLBACK and math.isnan(self.fallback_after):
-            self.fallback_after = now - self._spoken
-        if self._peer is not None:
-            self._tell(now)
 
     def _heard(self, data: bytes, sender: tuple[str, int], now: float) -> None:
         packet = packets.opened(data)
