@@ -7,7 +7,7 @@ as MIT frames round it, and nothing else: over CAN the motion must be that one (
 udp in step: over loopback, one packet a period: the motion must be the one in process to the last bit (gate: 0 rad).
 udp in real time: a stand-in in another process, with the policy on its own thread. No two such runs are the same to the last
 digit, as walking amplifies a millisecond; judged are mean and spread of each joint's angle while it walks, beside what commands
-change in process that come as late as they did in that run (p99.9 of round trip and of the policy's answer; gate: not above it).
+change in process that come as late as in that run (p99.9 of round trip and of the policy's answer; gate: not above it).
 """
 
 from __future__ import annotations
@@ -153,6 +153,8 @@ def motion(make: Callable[[Emulated], Any], period: float, seconds: float) -> tu
     runner.on_tick = lambda now: poses.append(np.stack([inside.data.qpos[7:], runner.link.q]))
     out = runner.run(seconds)
     assert not out.reason, out.reason
+    if hasattr(runner.link.robot, "close"):
+        runner.link.robot.close()
     both = np.array(poses)
     return both[:, 0], both[:, 1]
 

@@ -96,10 +96,12 @@ def watched():
 def test_the_watch_is_calm_on_the_robot_it_knows_and_stops_one_that_is_another(watched):
     calm = Watch(*watched)
     assert a_runner(calm).run(2.0).reason == "" and 0.0 < calm.level < 1.0
-    odd = Emulated(StandInSpec("quadruped", seed=5, change={"motor.strength/*": 0.45, "latency.action": 0.04}))
-    alarmed = Watch(*watched)
-    out = a_runner(alarmed, odd).run(4.0)
-    assert alarmed.warnings and "left the envelope" in out.reason and out.first == "HOLD"
+    ends = {}
+    for name, by in (("offset.imu_pitch", 0.2), ("gains.kp/*", "x0.3")):
+        alarmed = Watch(*watched)
+        out = a_runner(alarmed, Emulated(StandInSpec("quadruped", seed=5, change={name: by}))).run(1.5)
+        ends[name] = (alarmed.warnings, out.reason[:21], out.first)
+    assert ends == {"offset.imu_pitch": (1, "", "RUN"), "gains.kp/*": (1, "the robot left the en", "HOLD")}  # warned; stopped
 
 
 def test_the_line_beside_a_run_says_gap_and_reason():

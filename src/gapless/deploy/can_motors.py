@@ -39,6 +39,10 @@ class CanMotors:
             self._buses[0].send(frame(self.config.imu.id, quat))
             self._buses[0].send(frame(self.config.imu.id + 1, gyro))
 
+    def close(self) -> None:
+        for bus in self._buses:
+            bus.shutdown()
+
     def _take(self, bus: int, message: Any, asked: list[tuple[int, int]]) -> None:
         place = self._place.get((bus, message.arbitration_id))
         data = bytes(message.data)
@@ -75,3 +79,11 @@ class OnVirtualBus(CanRobot):
     def write(self, command: Any) -> None:
         super().write({name: command[name] for name in MIT})
         self.motors.turn()
+
+    def stop(self) -> None:
+        super().stop()
+        self.motors.turn()
+
+    def close(self) -> None:
+        super().close()
+        self.motors.close()

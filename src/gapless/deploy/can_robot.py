@@ -208,3 +208,8 @@ class CanRobot:
             for d in self._drives:
                 self._buses[d.bus].send(frame(d.id, mit.DISABLE))
         self._stopped, self.mode = True, "stopped"
+
+    def close(self) -> None:
+        """Leave the buses."""
+        for bus in self._buses:
+            bus.shutdown()

@@ -74,6 +74,8 @@ def run(
         runner.record(lambda channels: Recorder(recording, meta, channels))
     started(runner)
     out = runner.run(seconds)
+    if robot is None and hasattr(live, "close"):
+        live.close()
     told = {k: v for k, v in asdict(out).items() if k != "warnings"}
     return Run(
         policy=contract.source.run or "policy",

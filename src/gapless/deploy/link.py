@@ -45,6 +45,7 @@ class Link:
         self.round_trip = Times()
         """From a command to the first reading that is known to come after it."""
         self._fast = hasattr(robot, "poll")
+        self._lost_before = 0
 
     def now(self) -> float:
         """The clock of the loop: this computer's, or a simulated robot's own [s]."""
@@ -98,8 +99,13 @@ class Link:
 
     @property
     def lost(self) -> int:
-        """Readings that never came."""
-        return int(getattr(self.robot, "lost", 0))
+        """Readings that never came since the run began."""
+        return int(getattr(self.robot, "lost", 0)) - self._lost_before
+
+    def begin(self) -> None:
+        """The run begins: what nobody listened for until now is not lost."""
+        self.look()
+        self._lost_before = int(getattr(self.robot, "lost", 0))
 
     def stop(self) -> None:
         self.robot.stop()

@@ -166,6 +166,7 @@ class Runner:
         """Start the robot, run the policy for some seconds, and stop it; whatever happens, the robot is left safe."""
         try:
             if self.link.realtime:
+                self.link.begin()
                 with undisturbed():
                     self._run_live(seconds)
             else:

@@ -142,3 +142,7 @@ class UdpRobot:
             self._socket.send(packets.sealed(kind, len(self.joints), self._session, self._number, body))
         except OSError:
             self.ignored += 1  # a robot that went away is noticed by its silence
+
+    def close(self) -> None:
+        """Leave the line."""
+        self._socket.close()
