@@ -1,6 +1,8 @@
 """`gapless run`: run a checked policy on a robot, limited and recorded."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +48,7 @@ def run(
         model: The robot's model; the policy's own robot where that is built in.
         seconds: How long.
         limit: Tighter limits, such as torque=15, velocity=10, tilt=0.6 or scale=0.5; may be given again.
-        verdict: Where `gapless check --out` wrote the policy's verdict; the policy's own folder unless given.
+        verdict: Where the policy's check wrote its verdict (its --out); the policy's own folder unless given.
         unchecked: Run it without a passed verdict.
         adaptive: Let the inner loop adapt to loads.
         watch: Run the twin beside the robot, and fall back when the robot leaves the envelope of the policy's check.
@@ -57,12 +59,9 @@ def run(
         host: With --view: open the page at this address of the computer, to whoever has the token that is printed.
         out: The recording.
     """
-    import contextlib
     import math
 
-    from rich.console import Console
-
-    from gapless.deploy import LOCAL, Steer, View, beside, run as deploy
+    from gapless.deploy import run as deploy
     from gapless.errors import BadInput
     from gapless.policy import load_policy
 
@@ -75,17 +74,13 @@ def run(
     options.can_write(out)
     loaded, asked = load_policy(policy), options.numbers("command", command)
     risk = "UNCHECKED: this policy has no passed verdict, and nothing says that it will not fall. " if unchecked else ""
-    console = Console(stderr=True)
+    name = model or loaded.contract.robot.name
     with options.stopping() as stopped, contextlib.ExitStack() as stack:
 
         def started(runner: "Runner") -> None:
             stopped.append(runner.stop)
-            steering = Steer(runner, steer) if steer else None
-            seen = View(model or loaded.contract.robot.name, len(runner.model.joints), host or LOCAL) if view else None
             options.tell(f"{risk}Starting: Ctrl-C stops it softly")
-            line = stack.enter_context(console.status(risk, refresh_per_second=4)) if console.is_terminal else None
-            say = (lambda text: line.update(risk + text)) if line is not None else (lambda text: None)
-            stack.enter_context(beside(runner, say, steering, seen))
+            stack.enter_context(_beside(runner, risk, steer, name if view else None, host))
 
         result = deploy(
             loaded,
@@ -103,3 +98,19 @@ def run(
         )
     options.show(result, json)
     sys.exit(result.exit_code)
+
+
+@contextlib.contextmanager
+def _beside(runner: "Runner", risk: str, steer: str | None, viewed: str | None, host: str | None) -> Iterator[None]:
+    """A line in the terminal that says how the run goes, with its risk; steering and view where they are asked for."""
+    from rich.console import Console
+
+    from gapless.deploy import LOCAL, Steer, View, beside
+
+    console = Console(stderr=True)
+    with contextlib.ExitStack() as stack:
+        steering = Steer(runner, steer) if steer else None
+        view = View(viewed, len(runner.model.joints), host or LOCAL) if viewed else None
+        line = stack.enter_context(console.status(risk, refresh_per_second=4)) if console.is_terminal else None
+        stack.enter_context(beside(runner, lambda text: line.update(risk + text) if line else None, steering, view))
+        yield
