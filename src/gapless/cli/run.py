@@ -59,16 +59,12 @@ def run(
         host: With --view: open the page at this address of the computer, to whoever has the token that is printed.
         out: The recording.
     """
-    import math
-
     from gapless.deploy import run as deploy
     from gapless.errors import BadInput
     from gapless.policy import load_policy
 
-    if not 0 < seconds <= 24 * 3600 or not math.isfinite(seconds):
-        raise BadInput(f"--seconds takes up to a day, not {seconds:g}")
-    if not 0 <= smooth <= 1:
-        raise BadInput(f"--smooth takes up to 1 s, not {smooth:g}")
+    if not (0 < seconds <= 24 * 3600 and 0 <= smooth <= 1):
+        raise BadInput(f"--seconds takes up to a day and --smooth up to 1 s, not {seconds:g} and {smooth:g}")
     if host and not view:
         raise BadInput("--host says where --view is opened: add --view")
     options.can_write(out)
@@ -83,19 +79,11 @@ def run(
             stack.enter_context(_beside(runner, risk, steer, name if view else None, host))
 
         result = deploy(
-            loaded,
-            robot,
-            model=model,
-            command=asked,
-            seconds=seconds,
+            loaded, robot, model=model, command=asked, seconds=seconds,
             limits=dict(options.pairs("limit", limit)),
             verdict=None if unchecked else verdict or policy,
-            recording=out,
-            adaptive=adaptive,
-            watched=watch or view,
-            smooth=smooth,
-            started=started,
-        )
+            recording=out, adaptive=adaptive, watched=watch or view, smooth=smooth, started=started,
+        )  # fmt: skip
     options.show(result, json)
     sys.exit(result.exit_code)
 
