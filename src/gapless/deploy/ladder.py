@@ -25,6 +25,8 @@ class Rung(IntEnum):
 
 HELD, SINKS = 0.3, 2.0
 """s for which a posture is held, and in which it is let go of."""
+LEVELS = 50
+"""Steps in which gains are let go of."""
 STALE, SILENT = 0.025, 0.100
 """s without a good reading after which a robot is damped, and after which it is let go of."""
 
@@ -62,6 +64,11 @@ OF_FAULT = {
     Fault.IMU_IMPOSSIBLE: "imu",
     Fault.IMU_FROZEN: "imu",
 }
+
+
+def let_go(since: float) -> float:
+    """Share of the gains that is left some seconds after a posture is let go of, in steps: a log of 50 changes can be replayed."""
+    return max(0.0, 1.0 - np.ceil(since / SINKS * LEVELS) / LEVELS)
 
 
 class Ladder:
@@ -105,7 +112,7 @@ class Ladder:
         if self.rung is Rung.HOLD:
             out[2], out[3] = self._kp, self._kd
         elif self.rung is Rung.CROUCH:
-            out[2], out[3] = self._kp * max(0.0, 1.0 - (now - self.since) / SINKS), self._kd
+            out[2], out[3] = self._kp * let_go(now - self.since), self._kd
         else:
             out[2], out[3] = 0.0, self._damping if self.rung is Rung.DAMP else 0.0
 

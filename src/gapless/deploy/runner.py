@@ -11,7 +11,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.deploy.adaptive import Adaptive
 from gapless.deploy.envelope import refusals, suits, together
-from gapless.deploy.ladder import SINKS, Rung
+from gapless.deploy.ladder import SINKS, Rung, let_go
 from gapless.deploy.limits import Limits
 from gapless.deploy.link import Link
 from gapless.deploy.realtime import Pace, Times, claim, resident, undisturbed
@@ -336,7 +336,7 @@ class Runner:
         self._wanted[2], self._wanted[3], self._wanted[4] = self._kp, self._kd, 0.0
         down = since - self._move.seconds
         if down > 0:
-            self._wanted[2] *= max(0.0, 1.0 - down / SINKS)
+            self._wanted[2] *= let_go(down)
         if down > SINKS:
             self.phase = DONE
 
