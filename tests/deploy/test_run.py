@@ -47,16 +47,23 @@ def recorded(policy, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "spec.toml").write_text('robot = "quadruped"\nseed = 5\n')
     path = folder / "run.mcap"
-    return path, run(policy, f"standin:{folder / 'spec.toml'}", command=(0.4, 0.0, 0.0), seconds=2.0, recording=path)
+    return path, run(policy, f"standin:{folder / 'spec.toml'}", command=(0.4, 0.0, 0.0), seconds=4.5, recording=path)
 
 
 def test_a_policy_walks_and_the_run_is_a_log(recorded):
     path, result = recorded
-    assert result.reason == "" and result.seconds >= 2.0 and result.answers >= 100
+    assert result.reason == "" and result.seconds >= 4.5 and result.answers >= 225
     log = read(path)
     assert log.rate("q") == pytest.approx(1000, rel=0.01)
     assert {"q", "dq", "tau", "quat", "gyro", "q_cmd", "kp", "kd", "tau_ff", "temperature"} <= set(log.signals)
     assert log.duration > 3.0
+
+
+def test_the_gap_is_measured_in_the_policys_part_of_a_recording(recorded, capsys):
+    _, result = recorded
+    assert "The policy's part of the recording" in str(result)
+    main(["gap", "quadruped", result.stretch, "--measure-only", "--json"])
+    assert json.loads(capsys.readouterr().out)["seconds"] == pytest.approx(result.seconds, abs=0.1)
 
 
 def test_the_robot_sees_what_training_saw(recorded, policy):

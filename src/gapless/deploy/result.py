@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from gapless.report import Result, Section, Table, Verdict, in_terminal
 
@@ -19,6 +20,8 @@ class Run(Result):
     address: str
     seconds: float
     """For which the policy ran."""
+    began: float
+    """When it took over from the slow start, after the first command [s]."""
     rung: str
     """Where the robot stood at the end: RUN where nothing stopped it."""
     first: str
@@ -45,6 +48,11 @@ class Run(Result):
         return 0 if not self.reason else 1
 
     @property
+    def stretch(self) -> str:
+        """The part of the recording in which the policy ran, as commands that read logs take it."""
+        return f"{self.recording}@{self.began:.2f}:{self.began + self.seconds:.2f}"
+
+    @property
     def title(self) -> str:
         return f"Run of {self.policy} on {self.robot}"
 
@@ -67,9 +75,9 @@ class Run(Result):
         counts = (
             f"{self.ticks} commands, {self.answers} answers of the policy, {self.lost} readings lost, {self.warnings} warnings."
         )
-        yield Section("Counts", counts + (f" Recorded in {self.recording}." if self.recording else ""))
+        yield Section("Counts", counts + (f" The policy's part of the recording: {self.stretch}" if self.recording else ""))
 
     def glance(self) -> Iterable[RenderableType]:
         for section in self.sections():
-            if section is not None and section.table is not None:
-                yield in_terminal(section)
+            if section is not None:
+                yield in_terminal(section) if section.table is not None else Text(str(section.text))

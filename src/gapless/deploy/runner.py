@@ -41,6 +41,8 @@ class Outcome:
     """Deadlines of the inner loop that were missed, and below those of the policy."""
     missed_policy: int = 0
     seconds: float = 0.0
+    began: float = 0.0
+    """When the policy took over, after the first command [s]."""
     rung: str = Rung.RUN.name
     first: str = Rung.RUN.name
     """The rung that the first reason for a stop led to."""
@@ -101,7 +103,7 @@ class Runner:
         self._lock, self._number, self._taken = threading.Lock(), 0, 0
         self._gains()
         self._move: Move | None = None
-        self.phase, self._since, self.computed = WAIT, 0.0, 0.0
+        self.phase, self._since, self._first, self.computed = WAIT, 0.0, 0.0, 0.0
         self.adaptive = Adaptive(limits, self._kp, self._kd, self.link.period) if adaptive else None
         self.watch = watch
         self._smooth, self._target = 1.0 - math.exp(-self.link.period / smooth) if smooth > 0 else 1.0, np.zeros(n)
@@ -341,7 +343,11 @@ class Runner:
             self.phase = DONE
 
     def _begin(self, phase: str, now: float) -> None:
-        if phase == STOP:
+        if phase == START:
+            self._first = now
+        elif phase == RUN:
+            self.outcome.began = now - self._first
+        elif phase == STOP:
             self._move = None
             if self.phase == RUN:
                 self.outcome.seconds = now - self._since
