@@ -67,7 +67,7 @@ OF_FAULT = {
 
 
 def let_go(since: float) -> float:
-    """Share of the gains that is left some seconds after a posture is let go of, in steps: a log of 50 changes can be replayed."""
+    """Share of the gains that is left some seconds after a posture is let go of; in steps, as replays take few changes."""
     return max(0.0, 1.0 - np.ceil(since / SINKS * LEVELS) / LEVELS)
 
 
