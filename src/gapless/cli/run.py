@@ -92,6 +92,7 @@ def run(
 def _beside(runner: "Runner", risk: str, steer: str | None, viewed: str | None, host: str | None) -> Iterator[None]:
     """A line in the terminal that says how the run goes, with its risk; steering and view where they are asked for."""
     from rich.console import Console
+    from rich.live import Live
 
     from gapless.deploy import LOCAL, Steer, View, beside
 
@@ -99,6 +100,10 @@ def _beside(runner: "Runner", risk: str, steer: str | None, viewed: str | None, 
     with contextlib.ExitStack() as stack:
         steering = Steer(runner, steer) if steer else None
         view = View(viewed, len(runner.model.joints), host or LOCAL) if viewed else None
-        line = stack.enter_context(console.status(risk, refresh_per_second=4)) if console.is_terminal else None
-        stack.enter_context(beside(runner, lambda text: line.update(risk + text) if line else None, steering, view))
+        line = (
+            stack.enter_context(Live("", console=console, auto_refresh=False, transient=True)) if console.is_terminal else None
+        )
+        stack.enter_context(
+            beside(runner, lambda text: line.update(risk + text, refresh=True) if line else None, steering, view)
+        )
         yield

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from gapless.deploy.realtime import claim
+from gapless.deploy.recording import RANK
 from gapless.deploy.runner import Runner
 from gapless.deploy.steer import Steer
 from gapless.deploy.view import View
@@ -20,6 +22,7 @@ def beside(runner: Runner, say: Callable[[str], None], steer: Steer | None, view
     ended = threading.Event()
 
     def look() -> None:
+        claim(RANK)  # else it could hold the interpreter that the loop waits for, while nobody lets it run
         while not ended.wait(EVERY):
             if steer is not None:
                 steer.poll()

@@ -110,6 +110,7 @@ class Recorder:
             self._flush()
 
     def _sync(self) -> None:
+        claim(RANK)
         while not self._ended.wait(SYNCED):
             os.fdatasync(self._file)  # may take long on a busy disk; what was written meanwhile outlives the program anyway
 
