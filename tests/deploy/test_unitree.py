@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -18,6 +19,16 @@ from gapless.worlds import StandInSpec
 served = UnitreeStandIn(Emulated(StandInSpec("quadruped", seed=5), period=0.002), "go2", 43)
 print("up", flush=True)
 served.run(30.0)
+"""
+
+RIVAL = """
+import time
+import numpy as np
+from gapless.deploy import UnitreeRobot
+robot = UnitreeRobot("go2", 43)
+robot.send(np.zeros((5, 12)))
+print("sent", flush=True)
+time.sleep(30)
 """
 
 
@@ -50,7 +61,7 @@ def test_a_stand_in_in_another_process_is_read_and_commanded():
     try:
         server.stdout.readline()
         robot = UnitreeRobot("go2", 43)
-        assert robot.others == 0
+        assert robot.others() == 0
         first = robot.read()
         assert first["q"][:3] == pytest.approx([0.0, 0.9, -1.8], abs=0.3)
         gains = {"kp": np.full(12, 50.0), "kd": np.full(12, 1.5), "dq": np.zeros(12), "tau": np.zeros(12)}
@@ -61,6 +72,16 @@ def test_a_stand_in_in_another_process_is_read_and_commanded():
             last = robot.read()
         assert last["q"][5] - first["q"][5] > 0.1
         assert last["time"] > first["time"] and robot.ignored == 0
+        assert robot.others() == 0  # itself is none
+        rival = subprocess.Popen([sys.executable, "-c", RIVAL], stdout=subprocess.PIPE, text=True)
+        try:
+            rival.stdout.readline()
+            end = time.monotonic() + 10
+            while not robot.others() and time.monotonic() < end:
+                time.sleep(0.05)
+            assert robot.others() == 1
+        finally:
+            rival.kill()
         robot.stop()
     finally:
         server.kill()
