@@ -19,7 +19,7 @@ from gapless.twin.twin import Twin
 
 POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
 """Settings of mechanisms that cannot be zero."""
-SIGNED = ("ambient", "step_at", "point")
+SIGNED = ("ambient", "step_at", "point", "centre", "low", "high", "members")
 """Settings that can be negative, as others cannot."""
 MOST = 1000
 """Mechanisms, joints or entries that a recipe may list."""
