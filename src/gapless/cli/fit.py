@@ -36,6 +36,7 @@ def fit(
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
     particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
+    residual: Literal["off", "auto", "force"] = "off",
     policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     command: Command = None,
     resume: Flag = False,
@@ -67,6 +68,8 @@ def fit(
         method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
             from simulations, by a network (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
+        residual: auto learns what no number explains, by a small network per joint, and keeps it where it predicts motion that it
+            has not seen better; force keeps it in any case. Networks and their page are in DIR/residual.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
         compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
@@ -75,6 +78,7 @@ def fit(
     """
     from gapless import identify
     from gapless.logs import load_mapping, read_all
+    from gapless.residual import learn
     from gapless.twin import known_values
 
     if compare or not model:
@@ -83,17 +87,28 @@ def fit(
     known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
-    if crew and (method, particles, resume, in_air, signals) != ("least-squares", 0, False, False, ("q",)):
-        raise BadInput("--policy fits a robot that walked, without --method, --particles, --resume, --in-air and --signals")
+    if crew and (method, particles, resume, in_air, signals, residual) != ("least-squares", 0, False, False, ("q",), "off"):
+        raise BadInput(
+            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals and --residual"
+        )
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
+    learnt, result = None, None
     with stages() as tell:
-        result = identify.fit_walking(twin, read, crew, fixed, tell) if crew else identify.fit(
-            twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
-            progress=out / "progress.json", resume=resume, tick=tell,
-        )  # fmt: skip
+        if crew:
+            result = identify.fit_walking(twin, read, crew, fixed, tell)
+        else:
+            result = identify.fit(
+                twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
+                progress=out / "progress.json", resume=resume, tick=tell,
+            )  # fmt: skip
+            result, learnt = learn(result, read, residual, tell)
     _show(result, unreadable, out, json)
+    if learnt is not None:
+        learnt.save(out / "residual")
+        if not json:
+            options.show(learnt, json)
 
 
 def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
