@@ -75,7 +75,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arm = read(folder / "arm.npz")
     logs = {
         "degrees": changed(arm, "q", "q_cmd", by=np.degrees),
+        "command_degrees": changed(arm, "q_cmd", by=np.degrees),
         "milliseconds": retimed(arm, lambda t: 1e3 * t),
+        "nanoseconds": retimed(arm, lambda t: 1e9 * t + 1.7e18),
         "swapped": changed(arm, "q", by=swap),
         "zero": changed(arm, "q", by=shifted),
         "nan": changed(arm, "q", by=lambda v: v * np.nan),
@@ -106,6 +108,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text)
+    (folder / "wide.csv").write_text(ROWS, encoding="utf-16")
     for name in ("policy", "folder", "pair"):
         (folder / name).mkdir()
     for robot in ("arm", "bench"):
@@ -127,6 +130,7 @@ REFUSED = {
     "a stretch beyond the end": ("inspect arm.npz@90:95", "there are no samples in this stretch"),
     "a table without a mapping": ("inspect bare.csv", "`gapless init bare.csv` drafts one"),
     "an empty table": (CSV.replace("table", "empty") + "ok.toml", "the file is empty"),
+    "a table in UTF-16, as Excel saves it": (CSV.replace("table", "wide") + "ok.toml", "save the table as UTF-8 CSV"),
     "a table with a header only": (CSV.replace("table", "header") + "ok.toml", "line 2: there are no samples after the header"),
     "text where a number belongs": (CSV.replace("table", "word") + "ok.toml", "line 7, column 'pos': 'abc"),
     "a line that was cut off": (CSV.replace("table", "ragged") + "ok.toml", "2 cells, but the header has 3"),
@@ -145,13 +149,14 @@ REFUSED = {
     "a model that is not there": ("replay none.xml arm.npz", "none.xml"),
     "a model that is no XML": ("replay broken.xml arm.npz", "broken.xml"),
     "a robot without drives": ("replay bare.xml arm.npz", "no drives"),
-    "a log for a model": ("replay arm.npz arm", "arm"),
+    "a log for a model": ("replay arm.npz arm", "the model is named first"),
     "the log of another robot": ("replay arm bench.npz", "no q of shoulder_pan"),
     "a joint misspelt": ("replay arm misspelt.npz", "no q of gripper, which arm drives; the log has"),
     "logs of two robots": ("gap arm pair", "are of different robots"),
     "degrees for radians": ("replay arm degrees.npz", "these look like degrees"),
     "degrees for radians in a fit": ("fit arm degrees.npz --out f", "these look like degrees"),
     "degrees for radians in a gap": ("gap arm degrees.npz", "these look like degrees"),
+    "commands in degrees, measured in radians": ("replay arm command_degrees.npz", "is in degrees: commanded in degrees"),
     "milliseconds for seconds": ("replay arm milliseconds.npz", "is the time in ms?"),
     "milliseconds for seconds in a gap": ("gap arm milliseconds.npz", "is the time in ms?"),
     "swapped joints": ("replay arm swapped.npz", "their channels are swapped"),
@@ -194,6 +199,7 @@ FOUND = {
     "a URDF without its mesh": ("replay mesh.urdf table.csv --mapping j.toml --out u.html", "gone.stl"),
     "a log that lacks a joint": ("replay arm five_joints.npz --out five.html", "gripper"),
     "degrees for radians": ("inspect degrees.npz --robot arm", "in degrees"),
+    "no motion in a replay": ("replay arm still.npz --out still.html", "record motion"),
     "milliseconds for seconds": ("inspect milliseconds.npz", "is the time in ms?"),
     "swapped joints": ("inspect swapped.npz --robot arm", "their channels are swapped"),
     "a zero": ("inspect zero.npz --robot arm", "check its zero"),
@@ -205,6 +211,14 @@ FOUND = {
     "NaN throughout": ("inspect nan.npz", "values are missing"),
     "one bad log among good ones": ("replay arm arm.npz nan.npz --out two.html", "left out nan.npz"),
 }
+
+
+def test_a_log_in_nanoseconds_is_no_log_of_centuries(made, capsys, monkeypatch):
+    monkeypatch.chdir(made)
+    with pytest.raises(SystemExit) as stopped:  # with the delay, whose stretches were counted by the second
+        main(["inspect", "nanoseconds.npz", "--robot", "arm"])
+    assert stopped.value.code == 1
+    assert "is the time in ns?" in " ".join(capsys.readouterr().out.split())
 
 
 def call(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -17,7 +17,7 @@ KP, VISCOUS, COULOMB, CONTACT = (
 def of(slopes: np.ndarray) -> dict[str, DetectionLimit]:
     n = len(slopes)
     none = np.zeros(n)
-    every = Sensitivity(SPACE, none, none, np.zeros(n, dtype=int), none > 0, slopes, np.empty((n, 0)), np.zeros(1))
+    every = Sensitivity(SPACE, none, np.zeros(n, dtype=int), none > 0, slopes, np.empty((n, 0)), np.zeros(1))
     return {each.cause: each for each in detection_limits(every, {"gains.kp/servo"})}
 
 

@@ -19,7 +19,7 @@ def sensed(truth: np.ndarray, noise: float = 1.0) -> Sensitivity:
     """A linear robot whose numbers are off by so much from where the fit has them, scaled."""
     n, none = len(SLOPES), np.zeros(len(SLOPES))
     errors = noise * np.random.default_rng(1).normal(size=n) - SLOPES @ truth
-    return Sensitivity(SPACE, errors, none, none.astype(int), none > 0, SLOPES, np.empty((n, 0)), none[:1])
+    return Sensitivity(SPACE, errors, none.astype(int), none > 0, SLOPES, np.empty((n, 0)), none[:1])
 
 
 def test_a_robot_within_its_tolerances_is_not_suspected():

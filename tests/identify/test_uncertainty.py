@@ -23,7 +23,7 @@ def sensed(rng: np.random.Generator, slopes: np.ndarray | None = None, **changes
     basis, errors = np.linalg.qr(slopes[:, :3])[0], rng.normal(size=n)
     errors -= basis @ (basis.T @ errors)  # a fit leaves what its numbers cannot explain
     half, none = np.arange(n) % 2 == 0, np.zeros(1)
-    plain = Sensitivity(EVERY, errors, np.zeros(n), np.arange(n) // 500, half, slopes, np.empty((n, 0)), none)
+    plain = Sensitivity(EVERY, errors, np.arange(n) // 500, half, slopes, np.empty((n, 0)), none)
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -105,12 +105,11 @@ def test_a_damping_gain_may_be_as_stated_with_viscous_friction_for_the_rest():
     assert found[2] == pytest.approx(exact[2], rel=0.1)
 
 
-def test_what_half_the_time_step_would_change_widens_it():
-    rng = np.random.default_rng(2)
-    every = sensed(rng)
-    coarse = replace(every, half_step=0.5 * every.slopes[:, 1])
-    assert spread(coarse)[1] == pytest.approx(0.5, rel=0.05)
-    assert spread(coarse)[0] < 0.1
+def test_what_a_finer_time_step_would_make_of_a_number_widens_it():
+    every, centre = sensed(np.random.default_rng(2)), np.array([0.0, 0.2, 0.0])
+    finer = belief(SPACE, centre, every, finer=np.array([0.0, 0.7, 0.0]))
+    assert np.sqrt(finer.covariance[1, 1]) == pytest.approx(np.sqrt(4 / 3) * 0.5, rel=0.05)
+    assert np.sqrt(finer.covariance[0, 0]) < 0.1
 
 
 def test_stretches_that_disagree_widen_it_by_as_much_as_they_differ():

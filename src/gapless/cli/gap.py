@@ -36,7 +36,7 @@ def gap(
     For example `gapless gap go2.xml inair.npz --mapping go2_inair --out gap`. With --experiment replay the same commands played
     twice are compared over time: `gapless gap --experiment replay monday.mcap tuesday.mcap` asks how much a robot differs from
     itself; a log recorded in the twin, or a model before the logs, adds how the twin parts from the robot.
-    Ctrl-C while causes are looked for keeps what was measured.
+    Ctrl-C while causes are looked for leaves them out, and says how far the model is off.
 
     Args:
         task: What each mechanism costs the task: a JSON table of mechanism to loss, shown beside its share of the error.
@@ -71,18 +71,19 @@ def _gap(twin: Twin, logs: list[Log], losses: dict[str, float], measure_only: bo
     one_robot(logs)
     admitted = admit(twin, logs)  # refuses them before anything is said or computed
     options.assumed(twin)
+    stopped = False
     with stages() as tell:
+        try:
+            if not measure_only:
+                return explain.diagnose_admitted(twin, admitted, tell, losses)
+        except KeyboardInterrupt:
+            stopped = True
         tell("measuring how far the model is off", None)
         far = gaps.measure(twin, admitted.logs)
-        if measure_only:
-            for sentence in admitted.refused.values():
-                options.tell(f"left out {sentence}")
-            return far
-        try:
-            return explain.diagnose_admitted(twin, admitted, tell, losses)
-        except KeyboardInterrupt:
-            tell("stopped", None)
-    options.tell("stopped: what was measured is kept, the causes are missing")
+    for sentence in admitted.refused.values():
+        options.tell(f"left out {sentence}")
+    if stopped:
+        options.tell("stopped: how far the model is off is measured, the causes are missing")
     return far
 
 

@@ -185,7 +185,7 @@ def _grid(contest: Contest, base: Hypothesis, cause: str) -> list[float]:
 
 def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:
     """One step of every fit: slopes of its causes where it is, then the best of a few steps."""
-    every = contest.slopes_of(fits, [contest.numbers(f.causes) for f in fits], contest.affects(local=True))
+    every = _slopes_about(contest, fits)
     tried: list[tuple[tuple[str, ...], Array]] = []
     for f, slopes in zip(fits, every, strict=True):
         far, near = (step(contest, f, slopes, radius) for radius in RADII)
@@ -193,6 +193,23 @@ def stepped(contest: Contest, fits: Sequence[Hypothesis]) -> list[Hypothesis]:
         tried += [(f.causes, f.x + d) for d in (far, near, 0.5 * far, alone)]
     trials, n = contest.replayed(tried), 4
     return [min([f, *trials[n * i : n * i + n]], key=lambda h: h.left) for i, f in enumerate(fits)]
+
+
+def _slopes_about(contest: Contest, fits: Sequence[Hypothesis]) -> list[Array]:
+    """Slopes of each fit by the numbers of its causes, taken where it is; where that is dear, those of links as they were.
+
+    A link's mass acts in proportion wherever the fit is, and each link takes a replay of its own.
+    """
+    affects = contest.affects(local=True)
+    kept = [bool(owner) and affects[i].sum() > 1 and contest.dear for i, owner in enumerate(contest.owners)]
+    numbers = [contest.numbers(f.causes) for f in fits]
+    fresh = contest.slopes_of(fits, [[i for i in each if not kept[i]] for each in numbers], affects)
+    out = []
+    for each, slopes in zip(numbers, fresh, strict=True):
+        every = contest.slopes[:, each]
+        every[:, [not kept[i] for i in each]] = slopes
+        out.append(every)
+    return out
 
 
 def _mixed(contest: Contest, base: Hypothesis, cause: str, fits: Sequence[Hypothesis]) -> Array:

@@ -10,25 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import mujoco
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.explain.physics import errors_of
 from gapless.identify import colouring
 from gapless.measure import Windows, usual
-from gapless.robots import limb_of, limbs_of
+from gapless.robots import home_data, limb_of, limbs_of
 from gapless.twin import Space, quantities
 
 DIFFERENCE = 0.05  # scaled units: wide enough that stick and slip average out, mostly
 FARTHEST = 12.0  # scaled units from nominal that a cause is searched: a gain wrong by a factor of 100
 INDEPENDENT = 0.2  # s: errors closer than this in time count as one
-AFFORDED = 9e7  # degrees of freedom times steps that one search may simulate: some 75 s on two cores
-DEAR = 1 / 12  # of it, above which slopes of everything are taken once only
+AFFORDED = 1.4e8  # equations (of motion and constraints) times steps that a search may simulate: 30 to 60 s on two cores
+DEAR = 1 / 6  # of it, above which slopes of everything are taken once only
 
 
 @dataclass
 class Effort:
-    """What may still be simulated, counted in degrees of freedom times steps: the same on any machine, unlike a deadline."""
+    """What may still be simulated, counted in equations times steps: the same on any machine, unlike a deadline."""
 
     tick: Callable[[str, float | None], object] = lambda text, left: None
     """Told what is being done, and how many seconds are left, roughly."""
@@ -153,9 +154,17 @@ class Contest:
         return [out[i] for i in range(len(tried))]
 
     def work(self, vectors: int, arena: str = "") -> float:
-        """Degrees of freedom times steps that some replays take."""
-        data = self.arenas[arena]
-        return float(vectors * data.twin.model.nv * sum(len(r.starts) * r.steps for r in data.replayers))
+        """Equations times steps that some replays take."""
+        return float(vectors * self.rows[arena] * sum(len(r.starts) * r.steps for r in self.arenas[arena].replayers))
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """Equations of a step in each arena: degrees of freedom, and constraints at home (dry friction, coupled joints)."""
+        out = {}
+        for arena, model in ((arena, data.twin.model) for arena, data in self.arenas.items()):
+            mujoco.mj_forward(model, data := home_data(model))
+            out[arena] = model.nv + int(data.nefc)
+        return out
 
     @cached_property
     def dear(self) -> bool:
@@ -210,13 +219,14 @@ class Contest:
         """
         twin = self.arenas[""].twin
         limb, joints = np.array(list(limbs_of(twin.model).values())), np.array(twin.joints)
+        links = {o: limb_of(twin.model, int(twin.model.body(o).id)) for o in {*self.owners} - {"", *twin.joints}}
         out = np.ones((len(self.space), len(self.floor)), dtype=bool)
         for row, owner in zip(out, self.owners, strict=True):
             if owner in twin.joints:
                 row[: len(limb)] = joints == owner if local else limb == limb[twin.joints.index(owner)]
                 row[len(limb) :] = not local
-            elif owner and (link := limb_of(twin.model, int(twin.model.body(owner).id))) in limb:
-                row[: len(limb)] = limb == link
+            elif owner and links[owner] in limb:
+                row[: len(limb)] = limb == links[owner]
         return out
 
     @cached_property

@@ -11,10 +11,9 @@ import numpy as np
 
 from gapless.arrays import Array, Bools
 from gapless.identify.per_joint.kernel import QUANTITIES
-from gapless.identify.sensitivity import Sensitivity
+from gapless.identify.sensitivity import MISMATCH, Sensitivity
 from gapless.twin import Space, quantities
 
-MISMATCH = 1.0  # scaled units that a number may be off where the logs do not tell: a mismatch that is met in practice
 SELDOM = 0.15  # how probable it is that a quantity which was not fitted is off everywhere
 DECISIVE = np.log(100.0)  # of evidence (Jeffreys 1961)
 LEAST_ROOM = 1e-3  # scaled units

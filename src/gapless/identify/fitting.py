@@ -25,7 +25,7 @@ from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, by_block, scores
-from gapless.identify.sensitivity import Sensitivity
+from gapless.identify.sensitivity import Sensitivity, at_half_step
 from gapless.identify.trust import Unlike, doubts, unlike
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
@@ -82,7 +82,8 @@ def fit_admitted(
     state, traced, every = last_rungs(state, traced, full, known, ladder)
     left_out = {} if twin.floating else _left_out(twin, traced, len(split))
     halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
-    belief, by_slopes, apart = _uncertainty(state, every, halves)
+    finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
+    belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
     heldout = scores(traced, "heldout")
     doubt = doubts(state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split)
     return Fit(
@@ -143,14 +144,14 @@ def _fixed_base(
     return state, top.rungs + more, traced
 
 
-def _uncertainty(state: State, every: Sensitivity, halves: Array) -> tuple[Gaussian, Gaussian, list[Unlike]]:
+def _uncertainty(state: State, every: Sensitivity, halves: Array, finer: Array) -> tuple[Gaussian, Gaussian, list[Unlike]]:
     """The belief over what was fitted; that by slopes alone, from which halves may differ; joints that it makes unlike."""
     space = state.space
     centre = space.to_scaled(space.clip(state.values[_places(state)]))
-    by_slopes = unknown.belief(space, centre, every)
+    by_slopes = unknown.belief(space, centre, every, finer=finer)
     apart = unlike(state.twin, by_slopes)
     numbers = list({tuple(places) for each in apart for places in each.numbers})
-    return unknown.belief(space, centre, every, numbers, halves), by_slopes, apart
+    return unknown.belief(space, centre, every, numbers, halves, finer), by_slopes, apart
 
 
 def _undetermined(state: State, belief: Gaussian, signals: tuple[str, ...]) -> list[unknown.Unknown]:

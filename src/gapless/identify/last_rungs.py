@@ -10,19 +10,21 @@ from dataclasses import replace
 import numpy as np
 
 from gapless.arrays import Array, Bools
-from gapless.identify.evidence import MISMATCH, Suspect, informed, off, suspects
-from gapless.identify.full_model.rungs import Full, State, Step, extended
+from gapless.identify.evidence import Suspect, informed, off, suspects
+from gapless.identify.full_model.rungs import EQUAL, Full, State, Step, extended
 from gapless.identify.full_model.standing import measured_base
 from gapless.identify.per_joint.kernel import QUANTITIES
 from gapless.identify.per_joint.ladder import LEAST, Rung, gain_of
 from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import by_block
-from gapless.identify.sensitivity import Sensitivity, sensitivity
+from gapless.identify.sensitivity import MISMATCH, Sensitivity, sensitivity
 from gapless.measure import Trace
 from gapless.twin import Space, Twin
 
+WEIGHED = "  forces as measured, or as stated where no position shows them"
 MAP = "+ all other numbers within their tolerances"
 ROUNDS = 3  # of suspects: what is found first may hide others
+WORTH = 0.05  # of a factor of torques that is worth a look, as a logarithm
 SHARES = (1.0, 0.5)  # of a step that are tried: slopes hold over a short way only
 
 
@@ -39,7 +41,8 @@ def last_rungs(
         ladder: to which rungs are added.
     """
     full.tick("how sure each number is")
-    every, rounds = _sensitivity(state, full, known), 0
+    state, traced, every = _weigh(state, traced, full, known, ladder)
+    rounds = 0
     while not state.twin.floating and rounds < ROUNDS:
         rounds += 1
         off_by_far = suspects(every, modes(state.space))
@@ -49,10 +52,21 @@ def last_rungs(
         state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder)
         if not added:
             break
-        every = _sensitivity(state, full, known)
+        state, traced, every = _weigh(state, traced, full, known, ladder)
     trials = [(full.predicted(trial), trial) for trial in probable(state, every, known)]
     shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", len(full.split)))))
     state, traced, added = _judged(state, traced, trial, MAP, full, ladder, shown)
+    return state, traced, _sensitivity(state, full, known) if added else every
+
+
+def _weigh(
+    state: State, traced: list[Trace], full: Full, known: Mapping[str, float], ladder: list[Rung]
+) -> tuple[State, list[Trace], Sensitivity]:
+    """A fit with forces that are as probable as can be, where that is no worse; and how predictions depend on everything."""
+    every = _sensitivity(state, full, known)
+    if (trial := weighed(state, every, known)) is None:
+        return state, traced, every
+    state, traced, added = _judged(state, traced, trial, WEIGHED, full, ladder, least=-EQUAL)
     return state, traced, _sensitivity(state, full, known) if added else every
 
 
@@ -69,12 +83,13 @@ def _judged(
     full: Full,
     ladder: list[Rung],
     shown: list[Trace] | None = None,
+    least: float | None = None,
 ) -> tuple[State, list[Trace], bool]:
-    """The better of two fits on what either half did not see; the second where that is so beyond chance."""
+    """The better of two fits on what either half did not see; the second where it gains more than chance, or the least."""
     shown = shown or full.predicted(trial)
     before, after = (by_block(each, "heldout", len(full.split)) for each in (traced, shown))
     gain, error = gain_of(list(before.T), list(after.T))
-    added = gain > max(error, LEAST)
+    added = gain > (max(error, LEAST) if least is None else least)
     ladder.append(Rung(name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
     full.tick(f"{name}: held-out {np.degrees(ladder[-1].heldout):.3f} deg")
     return (trial, shown, True) if added else (state, traced, False)
@@ -132,26 +147,61 @@ def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> li
         every: how predictions depend on everything there.
         known: parameters that keep their values.
     """
-    whole = state.twin.space
-    places = [whole.names.index(name) for name in every.space.names]
-    rows: list[Bools | slice] = [slice(None), every.first, ~every.first]
-    starts = every.space.to_scaled(every.space.clip(np.stack([state.values, *state.halves])[:, places]))
-    room, chosen = _room(every.space, state.space), modes(state.space)
-    fitted = np.array([p.quantity in chosen for p in every.space.parameters])
+    fitted, starts = _fitted(state, every), _starts(state, every)
+    steps = np.clip(_ways(state, every, np.eye(len(fitted))), -MISMATCH, MISMATCH)
     low, high = (np.where(fitted, far, ends) for far, ends in zip((-np.inf, np.inf), every.space.tolerated, strict=True))
-    steps = np.stack([_step(every, starts[0], room, part) for part in rows])
+    ends = (np.clip(starts + share * steps, low, high) for share in SHARES)
+    return [_at(state, every, every.space.from_scaled(end), known) for end in ends]
+
+
+def weighed(state: State, every: Sensitivity, known: Mapping[str, float]) -> State | None:
+    """The same fit with all torques and the rotor of each joint, and all masses, larger or smaller by most probable factors.
+
+    Joints on which little hangs move the same with any, and all do if masses are larger too, so a fit to positions ends at some
+    factor or other; torque that was measured shows it, and without any, drives are as the model states them. None where that is
+    so already.
+    """
+    assert every.factors is not None
+    own = every.factors * _fitted(state, every)[:, None]
+    growth = np.zeros(own.shape[1])
+    there = own.any(axis=0)
+    growth[there] = _ways(state, every, own[:, there])[0]  # positions hardly show it, so either half has the same
+    if not np.abs(growth).max() > WORTH:
+        return None
+    values = every.space.from_scaled(_starts(state, every))
+    return _at(state, every, values * np.exp((own != 0) @ growth), known)
+
+
+def _fitted(state: State, every: Sensitivity) -> Bools:
+    """Of everything, what was fitted. Shape: (parameters,)."""
+    chosen = modes(state.space)
+    return np.array([p.quantity in chosen for p in every.space.parameters])
+
+
+def _starts(state: State, every: Sensitivity) -> Array:
+    """What was fitted to all logs and to either half, over everything; scaled. Shape: (3, parameters)."""
+    places = [state.twin.space.names.index(name) for name in every.space.names]
+    return every.space.to_scaled(every.space.clip(np.stack([state.values, *state.halves])[:, places]))
+
+
+def _at(state: State, every: Sensitivity, values: Array, known: Mapping[str, float]) -> State:
+    """A fit with other values of everything. Shape of these: (3, parameters)."""
+    whole, vectors = state.twin.space, np.stack([state.values, *state.halves])
+    vectors[:, [whole.names.index(name) for name in every.space.names]] = every.space.clip(values)
+    for name, value in known.items():
+        vectors[:, whole.names.index(name)] = value
+    return replace(state, values=vectors[0], halves=vectors[1:])
+
+
+def _ways(state: State, every: Sensitivity, directions: Array) -> Array:
+    """How far it is along some directions to the most probable numbers, given all residuals, and those of either half.
+
+    What was fitted may be off from the model by a real mismatch, and everything else by its tolerance. Shape: (3, directions).
+    directions: shape (parameters, directions), scaled.
+    """
+    x, prior = _starts(state, every)[0], np.linalg.inv(_room(every.space, state.space))
     out = []
-    for share in SHARES:
-        vectors = np.stack([state.values, *state.halves])
-        vectors[:, places] = every.space.clip(every.space.from_scaled(np.clip(starts + share * steps, low, high)))
-        for name, value in known.items():
-            vectors[:, whole.names.index(name)] = value
-        out.append(replace(state, values=vectors[0], halves=vectors[1:]))
-    return out
-
-
-def _step(every: Sensitivity, x: Array, room: Array, rows: Bools | slice) -> Array:
-    """To the most probable numbers given some residuals, while all may be off by so much from the model; scaled."""
-    information, pull = informed(every, rows)
-    prior = np.linalg.inv(room)
-    return np.clip(-np.linalg.solve(information + prior, pull + prior @ x), -MISMATCH, MISMATCH)
+    for rows in (slice(None), every.first, ~every.first):
+        information, pull = informed(every, rows)
+        out.append(-np.linalg.solve(directions.T @ (information + prior) @ directions, directions.T @ (pull + prior @ x)))
+    return np.stack(out)

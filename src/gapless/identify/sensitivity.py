@@ -7,7 +7,7 @@ import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.identify.full_model.window_objective import ROBUST, Objective, typical
-from gapless.identify.least_squares import lasting, slopes
+from gapless.identify.least_squares import lasting, least_squares, slopes
 from gapless.logs import Log
 from gapless.measure import Split, Windows, holds, runs, soft, soft_slope, windows
 from gapless.twin import Space, Twin, quantities
@@ -15,7 +15,8 @@ from gapless.twin import Space, Twin, quantities
 STEPS, SECONDS = 3e6, (10.0, 40.0)  # of twelve joints that slopes may take, and s of the logs that they are taken on
 WIDTH = 0.03  # scaled units over which slopes are taken: few, since a torque that saturates bends them
 SENSOR = 0.03  # share that torque sensors may be off by, as motors of one type are in strength
-FLAT = 0.1  # share of what numbers do one by one that they may do together and still count as a factor that does nothing
+MISMATCH = 1.0  # scaled units that a number may be off where the logs do not tell: a mismatch that is met in practice
+MOST_ITERATIONS = 3  # of numbers at another time step, which are close by
 STRETCHES = 8  # that logs are cut into, each with motion of its own, to see whether they agree
 
 
@@ -26,9 +27,7 @@ class Sensitivity:
     space: Space
     """The parameters that predictions depend on."""
     residual: Array
-    """Shape of this and the next three: (residuals,)."""
-    half_step: Array
-    """What half the time step changes."""
+    """Shape of this and the next two: (residuals,)."""
     stretch: Ints
     """Which stretch of the logs it belongs to."""
     first: Bools
@@ -41,6 +40,9 @@ class Sensitivity:
     """Root mean square of what half the time step changes, in each column's own unit. Shape: (columns,)."""
     step: float = 0.0
     """Of time in the twin [s]."""
+    factors: Array | None = None
+    """Directions along which all torques and the rotor of one joint grow by the same share, and last all else that is a torque,
+    a force or an inertia, such as masses. Shape: (parameters, joints + 1)."""
     torque: "Sensitivity | None" = None
     """The same of how large measured torques are, which weigh a robot; None where they were fitted to or some log has none."""
 
@@ -85,10 +87,9 @@ def sensitivity(
     begins = twin.floating and not {"base_pos", "base_vel"} <= set(signals)
     objective = Objective(data, space, values, typical(data, values), bool(zeros), begins)
     x = objective.with_zeros(objective.start, zeros)
-    plain = objective.plain(x[None])[0]
+    plain, half = objective.plain(x[None])[0], replace(objective, data=data.halved()).plain(x[None])[0]
     # differences are taken before large errors are softened, which bends what is much larger than the errors of a good fit
     every = slopes(objective.plain, x, *objective.bounds, objective.coloured, plain, WIDTH)
-    half = replace(objective, data=data.halved()).plain(x[None])[0] - plain
     columns, samples = len(objective.size), len(data.log)
     torque = np.arange(columns) >= columns - len(twin.joints) * weighs
     rows, needed = np.tile(torque, samples), np.zeros((samples, columns))
@@ -97,7 +98,8 @@ def sensitivity(
             plain.reshape(samples, columns)[:, torque] + np.nan_to_num(data.measured("tau")) / objective.size[torque]
         )
     own = values[[twin.space.names.index(name) for name in space.names]]
-    every[:, : len(space)] = _with_factor(space, own, every[:, : len(space)], needed.ravel(), rows)
+    factors = _factors(space, own, twin.joints)
+    every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], factors)
     torques = None
     if weighs:
         speed = np.gradient(np.nan_to_num(data.measured("q")), axis=0)
@@ -106,19 +108,19 @@ def sensitivity(
     residual, gain = soft(plain[~rows], ROBUST), soft_slope(plain[~rows], ROBUST)
     each = residual.reshape(samples, -1).T
     unit = np.tile([np.sqrt(max(float(np.mean(r**2)), 1e-18) * lasting(r)) for r in each], samples)
-    half, every = gain * half[~rows], (gain / unit)[:, None] * every[~rows]
-    coarse = objective.size[~torque] * np.sqrt(np.mean(half.reshape(samples, -1) ** 2, axis=0))
+    change, every = gain * (half - plain)[~rows], (gain / unit)[:, None] * every[~rows]
+    coarse = objective.size[~torque] * np.sqrt(np.mean(change.reshape(samples, -1) ** 2, axis=0))
     kept = int((~torque).sum())
     return Sensitivity(
         space,
         residual / unit,
-        half / unit,
         np.repeat(_stretches(data), kept),
         np.repeat(split.first[data.block], kept),
         every[:, : len(space)],
         every[:, len(space) :] * objective.prior[len(space) :],
         coarse,
         twin.model.opt.timestep,
+        factors,
         torques,
     )
 
@@ -149,9 +151,7 @@ def _torque_sizes(needed: Array, plain: Array, slopes: Array, speed: Array, spac
         scale.append(SENSOR * shapes @ measured / unit)
     none = np.zeros(2 * needed.shape[1])
     nuisance = np.concatenate(scale)[:, None]
-    return Sensitivity(
-        space, np.concatenate(residual), none, none.astype(int), none > 0, np.concatenate(own), nuisance, none, step
-    )
+    return Sensitivity(space, np.concatenate(residual), none.astype(int), none > 0, np.concatenate(own), nuisance, none, step)
 
 
 def _stretches(data: Windows) -> Ints:
@@ -161,23 +161,83 @@ def _stretches(data: Windows) -> Ints:
     return np.cumsum([0, *pieces])[data.log] + (data.clock / (ends[data.log] + 1e-9) * pieces[data.log]).astype(int)
 
 
-def _with_factor(space: Space, values: Array, slopes: Array, needed: Array, torque: Bools) -> Array:
-    """Slopes that are exact along a factor of all torques and inertias, where positions are those of servos.
+def _factors(space: Space, values: Array, joints: Sequence[str]) -> Array:
+    """How torques and the rotor of each joint grow by the same share, and last all other forces and inertias; scaled.
 
-    No position shows that factor, and torques grow with it. Differences of each number alone, which are not exact where torques
-    saturate and joints stick, would say that positions do. Springs of the model and torques that are commanded break this: then
-    slopes stay as they are.
-
-    Args:
-        space: of the slopes.
-        values: over it.
-        slopes: shape (residuals, parameters), scaled.
-        needed: torque that the twin needs, where a residual is of one, else 0. Shape of this and the next: (residuals,).
-        torque: whether it is.
+    Shape: (parameters, joints + 1).
     """
     weighs = np.array([any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters])
     logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
     along = np.where(weighs, np.where(logarithm, 1.0, values) / scale, 0.0)
-    if not np.linalg.norm(slopes[~torque] @ along) < FLAT * np.linalg.norm(slopes[~torque] * along):
-        return slopes
-    return slopes + np.outer(needed - slopes @ along, along / (along @ along))
+    own = np.stack([along * [p.name.endswith(f"/{j}") for p in space.parameters] for j in joints], axis=1)
+    return np.column_stack([own, along - own.sum(axis=1)])
+
+
+def _along_factors(objective: Objective, x: Array, plain: Array, slopes: Array, factors: Array) -> Array:
+    """Slopes that are right along the factors of each joint's torques and of all forces and inertias together.
+
+    Where little hangs on a joint, hardly any position shows its factor, and none of servos shows that of all. Sums of
+    differences of each number alone, which are not exact where torques saturate and joints stick, would say that positions do;
+    so these are simulated, and the nearest slopes that agree are taken.
+
+    Args:
+        objective: errors of the twin.
+        x: where slopes were taken.
+        plain: errors there.
+        slopes: of each number alone. Shape: (residuals, parameters), scaled.
+        factors: of each joint, and last of all else. Shape: (parameters, joints + 1).
+    """
+    along = np.column_stack([factors[:, :-1], factors.sum(axis=1)])
+    low, high = (end[: len(along)] for end in objective.bounds)
+    ends = x[: len(along)] + WIDTH * along.T
+    signs = np.where(((ends < low) | (ends > high)).any(axis=1), -1.0, 1.0)
+    trials = np.tile(x, (len(signs), 1))
+    trials[:, : len(along)] += WIDTH * signs[:, None] * along.T
+    change = (objective.plain(trials) - plain).T * signs / WIDTH
+    return np.asarray(slopes + (change - slopes @ along) @ np.linalg.pinv(along))
+
+
+def at_half_step(twin: Twin, space: Space, values: Array, logs: Sequence[Log], split: Split, signals: tuple[str, ...]) -> Array:
+    """Where fitted numbers would be in a simulation of half the time step that moves as this one does, scaled.
+
+    What a coarse step does, a fit makes up for by rotors and delays. Shape: (fitted,).
+    """
+    afford = STEPS * twin.model.opt.timestep / (MOST_ITERATIONS * len(space) * twin.model.nv / 12)
+    stretches = split.spread(split.logs, float(np.clip(afford, *SECONDS)))
+    if holds(twin):
+        data = runs(twin, logs, split, stretches, signals)
+    else:
+        data = windows(twin, logs, split, split.blocks(stretches) & split.measured, signals=signals)
+    objective = Objective(data, space, values, typical(data, values))
+    finer, same = replace(objective, data=data.halved()), objective.plain(objective.start[None])
+    ends = [
+        least_squares(
+            lambda x: finer.plain(x) - same, x, *objective.bounds, MISMATCH, MOST_ITERATIONS, 1e-2, objective.coloured
+        )
+        for x in (objective.start, replace(objective, base=_sooner(twin, space, values)).start)
+    ]
+    return min(ends, key=lambda end: end.cost).x
+
+
+def _sooner(twin: Twin, space: Space, values: Array) -> Array:
+    """Numbers with half a step less of delay that move nearly the same; over the twin's space.
+
+    Drives that lag by b/kp, where b is all damping, and whose rotors J lag by J/kp in the second order, lag as before with b
+    larger by kp and J by b times what the delay is shorter. No slope at a fit shows this way: it is narrow and bends.
+    """
+    fitted = {name for p in space.parameters for name in p.members or (p.name,)}
+    where, out = {name: i for i, name in enumerate(twin.space.names) if name in fitted}, values.copy()
+    if "latency.action" not in where:
+        return out
+    less = min(twin.model.opt.timestep / 2, float(values[where["latency.action"]]))
+    out[where["latency.action"]] -= less
+    for joint in twin.joints:
+        kp, kd, viscous, rotor = (
+            where.get(f"{q}/{joint}") for q in ("gains.kp", "gains.kd", "friction.viscous", "armature.inertia")
+        )
+        if rotor is not None:
+            out[rotor] += less * sum(float(values[i]) for i in (kd, viscous) if i is not None)
+        damping = viscous if kd is None else kd
+        if kp is not None and damping is not None:
+            out[damping] += less * float(values[kp])
+    return twin.space.clip(out)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.evidence import MISMATCH, SELDOM
-from gapless.identify.sensitivity import Sensitivity
+from gapless.identify.evidence import SELDOM
+from gapless.identify.sensitivity import MISMATCH, Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
 PRIOR = 5.0  # scaled units: as weak as the fit's own
@@ -28,13 +28,18 @@ class Unknown:
 
 
 def belief(
-    space: Space, centre: Array, every: Sensitivity, unlike: Sequence[Sequence[int]] = (), halves: Array | None = None
+    space: Space,
+    centre: Array,
+    every: Sensitivity,
+    unlike: Sequence[Sequence[int]] = (),
+    halves: Array | None = None,
+    finer: Array | None = None,
 ) -> Gaussian:
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
     The covariance is that of the most probable numbers, by how long errors last, while what was not fitted may be off within
-    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what half the time step would
-    have changed; damping gains that may be as stated; and how far stretches of the logs disagree, since what no model explains,
+    its tolerance, and seldom by far, masses all together; how far the fit is from those numbers; what the time step has put
+    into them; damping gains that may be as stated; and how far stretches of the logs disagree, since what no model explains,
     fits differently each time.
     Nothing counts as known only because another number should not be as far off as the fit took it.
     Numbers that the logs do not tell are taken back to what the model says, along what they tell of them together.
@@ -46,6 +51,8 @@ def belief(
         unlike: numbers, each time of one quantity, that should be alike: where they are not, something else is in them.
         halves: the fits of either half of the logs, scaled, which show what slopes do not: numbers that wander far along
             curves of equal error. The mean square of their way from the fit is its variance (McCarthy 1969).
+        finer: where the numbers would be at half the time step, scaled. To none at all it is about twice as far, and a robot's
+            drives have some step of their own: the mean square of all that lies between is 4/3 of the way's.
     """
     posed, n = _posed(space, every), len(space)
     information = posed.information
@@ -55,14 +62,15 @@ def belief(
     instant = np.diag([every.step**2 / 12 / p.scale**2 if p.unit == "s" else 0.0 for p in space.parameters])
     stated = _damping_as_stated(space, centre)
     others = shared + instant + stated.T @ stated + np.eye(n) * FINEST**2
+    if finer is not None:
+        others += 4 / 3 * np.outer(finer - centre, finer - centre)
 
     def probable(usual: Array) -> tuple[Array, Array, Array]:
         """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
         prior = np.zeros_like(information)
         prior[:n, :n] = np.diag(1 / usual**2)
         inverse = np.linalg.inv(information + prior)[:n]
-        away, half_step = inverse @ posed.pull, inverse @ posed.half_step
-        return inverse[:, :n] + np.outer(half_step, half_step) + others, away, inverse[:, :n] @ (centre / usual**2)
+        return inverse[:, :n] + others, inverse @ posed.pull, inverse[:, :n] @ (centre / usual**2)
 
     covariance, away, back = probable(np.full(n, MISMATCH))
     covariance += np.outer(away, away)
@@ -129,8 +137,7 @@ class _Posed:
     information: Array
     """With how far the others may be off, and nothing of the kind for what was fitted."""
     pull: Array
-    """How errors pull at each; the same of what half the time step changes."""
-    half_step: Array
+    """How errors pull at each."""
 
 
 def _posed(space: Space, every: Sensitivity) -> _Posed:
@@ -139,14 +146,14 @@ def _posed(space: Space, every: Sensitivity) -> _Posed:
     tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
     allowed, n = _allowed(every, tolerated, members), len(space)
     rest = np.flatnonzero(np.diag(allowed) > 0)
-    information, pulls = np.zeros((n + len(rest),) * 2), np.zeros((2, n + len(rest)))
+    information, pull = np.zeros((n + len(rest),) * 2), np.zeros(n + len(rest))
     information[n:, n:] = np.linalg.inv(allowed[np.ix_(rest, rest)])
     for data in (every, every.torque) if every.torque else (every,):
         both = np.hstack([_together(data, members), data.slopes[:, rest]])
         weighed = data.weighed(both)
         information += both.T @ weighed
-        pulls += [weighed.T @ data.residual, weighed.T @ data.half_step]
-    return _Posed(members, _together(every, members), rest, tolerated, information, *pulls)
+        pull += weighed.T @ data.residual
+    return _Posed(members, _together(every, members), rest, tolerated, information, pull)
 
 
 def _together(every: Sensitivity, members: Sequence[Sequence[int]]) -> Array:

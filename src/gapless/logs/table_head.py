@@ -56,7 +56,9 @@ def head_of(path: Path, piece: bytes) -> Head:
         try:
             text = line.decode("utf-8-sig").strip("\r\n ")
         except UnicodeDecodeError as error:
-            raise BadInput(f"{path}: line {number + 1}, byte {error.start}: not text") from None
+            wide = "it is in UTF-16: " if piece[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+            where = f"{path}: line {number + 1}, byte {error.start}"
+            raise BadInput(f"{where}: not text in UTF-8 ({wide}save the table as UTF-8 CSV)") from None
         sizes.append(total)
         total += len(line) + 1
         if text.startswith(REMARKS):

@@ -95,6 +95,9 @@ def _read(name: str, source: str, path: Path, floating: bool, packages: Sequence
     """Parse and compile one file; every error names it."""
     if not path.is_file():
         raise BadInput(f"no robot file {str(path)!r}: give an MJCF or URDF file, or one of {', '.join(BUILT_IN)}")
+    if path.suffix.lower() not in (*MODEL_FILES, ".mjb", ".zip", ".mjz", ""):
+        kinds = ", ".join(MODEL_FILES)
+        raise BadInput(f"{path} is not a model ({kinds}): the model is named first, then the logs")
     if path.stat().st_size > MAX_BYTES:
         raise BadInput(
             f"{path} has {path.stat().st_size / 2**20:.0f} MB; robot files of at most {MAX_BYTES // 2**20} MB are read"

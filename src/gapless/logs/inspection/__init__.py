@@ -129,13 +129,15 @@ def inspect(log: Log, model: Ranges | None = None, delay: bool = False, more: It
     """
     findings = [Finding("note", INFO, note) for note in log.provenance.notes]
     with np.errstate(all="ignore"):
-        findings += [*clock_findings(log), *channel_findings(log), *joint_findings(log, model), *imu_findings(log)]
+        clocks = list(clock_findings(log))
+        findings += [*clocks, *channel_findings(log), *joint_findings(log, model), *imu_findings(log)]
         findings += slip_findings(log)
     said = [f.sentence for f in findings]
     findings += [f for f in more if not any(sentence in f.sentence for sentence in said)]
     findings.sort(key=lambda f: (ERROR, WARNING, INFO).index(f.severity))
     rates = {name: log.rate(name) for name in log.signals}
-    return Inspection(log.provenance.source, log.duration, rates, tuple(findings), delays(log) if delay else {}, log)
+    timed = delay and not any(f.severity == ERROR for f in clocks)  # nanoseconds taken for seconds would be a log of 600 years
+    return Inspection(log.provenance.source, log.duration, rates, tuple(findings), delays(log) if timed else {}, log)
 
 
 def _thinned(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
