@@ -88,7 +88,7 @@ class Learnt(Result):
         return Verdict(f"{what}; it is at most {percent(largest)} of the drive's torque.{more}", not simple)
 
     def sections(self) -> Iterator[Section | None]:
-        yield Section("Joints", "Held-out errors are those of the full model, each half predicted by what learned the other.", self._table())
+        yield self._by_joint()
         rows = [[name, *(f"{np.degrees(e):.3f}" for e in errors)] for name, errors in self.motions.items()]
         yield Section("Motions", table=Table(["log", "before [deg]", "after [deg]"], rows))
         if len(self.motions) > 2:
@@ -98,16 +98,17 @@ class Learnt(Result):
         yield Section("What it is from", [f"Learned in {self.seconds:.0f} s from {self.used}."])
 
     def glance(self) -> Iterable[RenderableType]:
-        return [in_terminal(self._table())]
+        return [in_terminal(self._by_joint())]
 
-    def _table(self) -> Table:
+    def _by_joint(self) -> Section:
         head = ["joint", "what it learned", "used", "before [deg]", "after [deg]", "outside support", "of the drive's torque"]
         rows = [
             [name, j.words, "yes" if j.kept else "no", f"{np.degrees(j.before):.3f}", f"{np.degrees(j.after):.3f}"]
             + [percent(j.outside), percent(j.size)]
             for name, j in self.joints.items()
         ]
-        return Table(head, rows, words=3)
+        text = "Held-out errors are those of the full model, each half of the logs predicted by what learned from the other."
+        return Section("Joints", [text], Table(head, rows, words=3))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write residual.json and report.html, and of what is used the networks: residual.npz and an ONNX file a joint."""
