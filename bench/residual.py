@@ -3,7 +3,7 @@
     python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost]
 
 In degrees (XL330: rad), in the full model, `..._physics` beside what the rung makes of it, on the splits of `bench.identify`;
-`..._worst` is the joint that loses most, as a share. Networks are kept or dropped by what `--residual auto` sees: training logs.
+`..._worst` is the joint that loses most, as a share. Networks are kept or dropped by what `--residual auto` sees in the training.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def hidden(robot: str, what: str) -> StandInSpec:
     kp = min(p.nominal for p in twin.space.parameters if p.quantity == "gains.kp")
     add: dict[str, dict[str, Any]] = {
         "hysteresis": {"windup": 0.05},
-        "ripple": {"periods": {j: 9.0 for j in twin.joints}},
+        "ripple": {"periods": dict.fromkeys(twin.joints, 9.0)},
         "flex": {"stiffness": kp, "damping": 0.005 * kp},
         "backlash": {"width": 0.02},
         "nothing": {},

@@ -47,7 +47,9 @@ def simulate(felt, pieces, nets, joints, dt, penalty, backwards, loss, slope, x_
 def _piece(felt, begin, net, joint, dt, penalty, backwards, slope, x_out, tau_out):  # type: ignore[no-untyped-def]
     n, hidden, weights = felt.shape[1], int(net[0]), net[HEAD:]
     damping, low, high, size = joint[8], joint[9], joint[10], joint[11]
-    kept = np.empty((n, 6))  # before each step: x, v, windup, slow velocity, slow push; 1: friction holds, 2: drive at its limit
+    kept = np.empty(
+        (n, 6)
+    )  # before each step: x, v, windup, slow velocity, slow push; 1: friction holds, 2: drive at its limit
     u, s = np.empty(COUNT), np.empty(hidden)
     x, v, z, slow_v, slow_push = felt[0, 0], felt[1, 0], 0.0, felt[1, 0], felt[2, 0] + felt[3, 0] * felt[0, 0]
     total, late_v, late_push = 0.0, dt / (VELOCITY_TIME + dt), dt / (PUSH_TIME + dt)
@@ -74,7 +76,7 @@ def _piece(felt, begin, net, joint, dt, penalty, backwards, slope, x_out, tau_ou
         kept[k, 5] = (2.0 if held else 0.0) + (1.0 if after == 0.0 and slow > 0.0 else 0.0)
         x_out[k], tau_out[k] = x, tau
         moved = x + dt * after
-        if k >= begin and not felt[10, k] != felt[10, k]:
+        if k >= begin and math.isfinite(felt[10, k]):
             e = (x + felt[11, k] * (moved - x) - felt[10, k]) / size
             total += math.sqrt(1.0 + e * e) - 1.0
         x, v = moved, after
@@ -104,7 +106,7 @@ def _back(felt, begin, net, kept, end, damping, dt, size, penalty, slope, u, s):
         _inputs(net, push, v, felt[5, k], felt[6, k], x, z, slow_v, slow_push, u)
         y = _net(weights, hidden, u, s)
         here = 0.0
-        if k >= begin and not felt[10, k] != felt[10, k]:
+        if k >= begin and math.isfinite(felt[10, k]):
             e = (x + felt[11, k] * (end - x) - felt[10, k]) / size
             pull = e / math.sqrt(1.0 + e * e) / size
             a_x += felt[11, k] * pull

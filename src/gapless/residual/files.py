@@ -89,7 +89,9 @@ def save_onnx(net: Net, path: Path) -> None:
     tensors = [numpy_helper.from_array(np.asarray(v, dtype=np.float32), name) for name, v in constants.items()]
     seen = helper.make_tensor_value_info("inputs", TensorProto.FLOAT, ["n", learned.COUNT])
     given = helper.make_tensor_value_info("torque", TensorProto.FLOAT, ["n"])
-    model = helper.make_model(helper.make_graph(nodes, "residual", [seen], [given], tensors), opset_imports=[helper.make_opsetid("", 17)])
+    model = helper.make_model(
+        helper.make_graph(nodes, "residual", [seen], [given], tensors), opset_imports=[helper.make_opsetid("", 17)]
+    )
     model.ir_version = 9
     helper.set_model_props(model, {"joint": net.joint, "inputs": ", ".join(learned.INPUTS), "timestep": repr(net.timestep)})
     onnx.checker.check_model(model)

@@ -77,7 +77,8 @@ class Learnt(Result):
     nets: tuple[Net, ...] = field(default=(), metadata=NOT_SAVED)
 
     def verdict(self) -> Verdict:
-        fell = f"from {np.degrees(self.heldout_before):.3f} to {np.degrees(self.heldout_after):.3f} deg on motion that it has not seen"
+        before, after = np.degrees([self.heldout_before, self.heldout_after])
+        fell = f"from {before:.3f} to {after:.3f} deg on motion that it has not seen"
         if not self.kept:
             return Verdict(f"No learned torque is used: the error would go {fell}, which is no true gain.", True)
         largest = max(j.size for j in self.joints.values() if j.kept)

@@ -151,7 +151,8 @@ def _trained(fit: Fit, setting: Setting, tick: Tick) -> tuple[list[Net], Materia
     parts += [("first half", fit.halves[0], first), ("second half", fit.halves[1], ~first)]
     nets: list[Net] = []
     members: list[Array] = []
-    for number, (label, values, blocks) in enumerate(parts):
+    felt: list[Material] = []
+    for label, values, blocks in parts:
         rng = np.random.default_rng(0)
         now, vector, numbers = twin, values, np.empty(0)
         for turn, rounds in enumerate(PASSES):
@@ -165,9 +166,9 @@ def _trained(fit: Fit, setting: Setting, tick: Tick) -> tuple[list[Net], Materia
                 own = [replace(n, members=(training.rounded(w[learned.HEAD :]),)) for n, w in zip(nets, numbers, strict=True)]
                 now = twin.plus(Residual(tuple(own)))
         members.append(numbers)
-        kept = data if number == 0 else kept
+        felt.append(data)
     weights = [tuple(training.rounded(m[j, learned.HEAD :]) for m in members) for j in range(len(nets))]
-    return [replace(n, members=w) for n, w in zip(nets, weights, strict=True)], kept
+    return [replace(n, members=w) for n, w in zip(nets, weights, strict=True)], felt[0]
 
 
 def _material(twin: Twin, setting: Setting, values: Array, zeros: dict[int, Array]) -> Material:

@@ -138,7 +138,11 @@ def numbers_of(nets: Sequence[Net], member: int = 0) -> Array:
 
 
 def trained(
-    given: Material, numbers: Array, rng: np.random.Generator, rounds: int = ROUNDS, tick: Callable[[int, float], object] = lambda k, e: None
+    given: Material,
+    numbers: Array,
+    rng: np.random.Generator,
+    rounds: int = ROUNDS,
+    tick: Callable[[int, float], object] = lambda k, e: None,
 ) -> Array:
     """Networks after training by Adam (Kingma and Ba 2015) from where they are. Shape: (joints, numbers)."""
     numbers = numbers.copy()

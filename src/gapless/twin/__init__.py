@@ -29,6 +29,7 @@ from gapless.twin.mechanisms.disturbance import Disturbance
 from gapless.twin.mechanisms.flex import Flex
 from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF, Friction, dry_friction
 from gapless.twin.mechanisms.gains import KD, KP, Gains
+from gapless.twin.mechanisms.hysteresis import Hysteresis
 from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
 from gapless.twin.mechanisms.motor import DC, Motor

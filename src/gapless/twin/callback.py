@@ -1,4 +1,4 @@
-"""What is computed within the engine's step: a compiled `mjcb_control` for dry friction of speed, load and angle, and learned torque.
+"""What is computed within the engine's step: a compiled `mjcb_control` for dry friction and learned torque.
 
 Friction's per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them; `learned` says where those
 of learned torque live. The callback does nothing to joints (or models) that are not marked, so it can stay installed while
@@ -71,7 +71,9 @@ def install() -> None:
     ours = _compiled()
     now = mujoco.get_mjcb_control()
     if now is not None and now != _installed.get("object"):
-        raise BadInput("another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: remove it")
+        raise BadInput(
+            "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: remove it"
+        )
     if now is None:
         _installed["object"] = ours.ctypes
         mujoco.set_mjcb_control(ours.ctypes)

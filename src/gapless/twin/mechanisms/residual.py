@@ -1,4 +1,4 @@
-"""Residual: torque that no number of the model explains, learned from logs by a small network per joint (`gapless.residual`)."""
+"""Residual: torque that no number of the model explains, learned from logs by a small network a joint (`gapless.residual`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,8 +82,8 @@ class Residual(Mechanism):
                 raise BadInput(f"the learned torque is of another robot: this one has no driven joint {net.joint!r}")
             if drive.signal != net.drive or is_dc_motor(model, drive.actuator):
                 raise BadInput(
-                    f"the learned torque of {net.joint} is for a drive commanded in {net.drive!r} by a plain gain, and this model's "
-                    f"has another law: learn it again with this drive (`gapless fit --residual auto`)"
+                    f"the learned torque of {net.joint} is for a drive commanded in {net.drive!r} by a plain gain, and this "
+                    "model's has another law: learn it again with this drive (`gapless fit --residual auto`)"
                 )
             _same_step(net, spec.option.timestep)
         nets = [(model.actuator(by_joint[net.joint].actuator).name, net.numbers) for net in self.nets]
@@ -107,6 +107,6 @@ class Residual(Mechanism):
 def _same_step(net: Net, step: float) -> None:
     if abs(step / net.timestep - 1) > STEP:
         raise BadInput(
-            f"the learned torque of {net.joint} was trained at a time step of {net.timestep:g} s, and the model has {step:g} s: "
-            "use that step, or learn it again"
+            f"the learned torque of {net.joint} was trained at a time step of {net.timestep:g} s, and the model has {step:g} "
+            "s: use that step, or learn it again"
         )
