@@ -1,9 +1,9 @@
 """What learned torque adds to the best fit, on motion that it has not seen: real logs, stand-ins, and nothing to learn.
 
-    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost]
+    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost,actuator]
 
 In degrees (XL330: rad), in the full model, `..._physics` beside what the rung makes of it, on the splits of `bench.identify`;
-`..._worst` is the joint that loses most, as a share. Networks are kept or dropped by what `--residual auto` sees in the training.
+`..._worst` is the joint that loses most, as a share. Networks are kept by what `--residual auto` sees: training logs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gapless.arrays import Array
 from gapless.identify import Fit, fit_admitted
 from gapless.logs import Log, read
 from gapless.measure import windows
-from gapless.residual import Learnt, learn
+from gapless.residual import Learnt, learn, learn_actuator
 from gapless.robots import torque_limit
 from gapless.twin import Backlash, Flex, Friction, Hysteresis, Net, Point, Residual, Ripple, Twin, as_given, learned
 from gapless.worlds import StandIn, StandInSpec, Worlds, build_standin, plan_motion, record, replay
@@ -222,8 +222,22 @@ def cost() -> dict[str, float]:
     return {"cost": float(np.median(np.array(cases[1].cpu) / np.array(cases[0].cpu)) - 1)}
 
 
+def actuator() -> dict[str, float]:
+    """Measured torque on the last 30 % of each log [N m]: network, linear regression on the same history, best delayed PD."""
+    out: dict[str, float] = {}
+    files = {
+        "pendulum": ("double_pendulum", sorted((DATA / "double_pendulum/design_C.1").glob("*.csv.gz"))),
+        "hopper": ("odri_hopper", [DATA / "odri_hopper/logs/jump.csv.gz"]),
+    }
+    for name, (mapping, paths) in files.items():
+        for joint, laws in learn_actuator([read(f, mapping=mapping) for f in paths]).joints.items():
+            for law in ("network", "linear", "pd_delayed", "pd"):
+                out[f"actuator_{name}_{joint}_{law}"] = getattr(laws, law)
+    return out
+
+
 def main() -> None:
-    every = {f.__name__: f for f in (so101, go2, pendulum, xl330, zero, standins, support, cost)}
+    every = {f.__name__: f for f in (so101, go2, pendulum, xl330, zero, standins, support, cost, actuator)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     parser.add_argument("--only", default=",".join(every), help="which parts, by comma")

@@ -16,7 +16,7 @@ from gapless import __version__
 from gapless.errors import BadInput, PhysicsError, unknown
 
 COMMANDS = (
-    "robots", "standin", "init", "inspect", "replay", "gap", "fit", "excite", "export", "train", "course", "check", "certify",
+    "robots", "standin", "init", "inspect", "replay", "gap", "fit", "actuator", "excite", "export", "train", "course", "check", "certify",
     "close", "compare",
 )  # fmt: skip
 """In the order of the loop; each is a file here with a function of its name, whose first line is its help here."""

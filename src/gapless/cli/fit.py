@@ -68,8 +68,8 @@ def fit(
         method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
             from simulations, by a network (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
-        residual: auto learns what no number explains, by a small network per joint, and keeps it where it predicts unseen motion
-            better; force keeps it in any case. Networks and their page are in DIR/residual.
+        residual: auto learns what no number explains, by a small network per joint, and keeps it where it predicts unseen
+            motion better; force keeps it in any case. Networks and their page are in DIR/residual.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
         compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gapless.errors import BadInput
 from gapless.files import atomic
@@ -26,7 +27,12 @@ def save_nets(nets: Sequence[Net], folder: Path) -> None:
     with atomic(folder / WEIGHTS) as part, open(part, "wb") as file:
         np.savez(file, joints=np.array([net.joint for net in nets]), **arrays, **drives)
     for net in nets:
-        save_onnx(net, folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in net.joint)}.onnx")
+        save_onnx(net, onnx_file(folder, net.joint))
+
+
+def onnx_file(folder: Path, joint: str) -> Path:
+    """Of a joint, whose name may have letters that no file's may."""
+    return folder / f"{''.join(c if c.isalnum() or c in '-_.' else '_' for c in joint)}.onnx"
 
 
 def load_nets(path: str | os.PathLike[str]) -> tuple[Net, ...]:
@@ -52,9 +58,6 @@ def load_nets(path: str | os.PathLike[str]) -> tuple[Net, ...]:
 
 def save_onnx(net: Net, path: Path) -> None:
     """The first member as an ONNX graph: inputs (n, 11) in the order of `learned.INPUTS`, in SI units, to torque (n,) [N m]."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
     member = np.array(net.members[0])
     hidden = (len(member) - learned.COUNT - 1) // (learned.COUNT + 2)
     inward, rest = member[: learned.COUNT * hidden].reshape(learned.COUNT, hidden), member[learned.COUNT * hidden :]
@@ -85,15 +88,35 @@ def save_onnx(net: Net, path: Path) -> None:
         ("Softsign", ["free"], "share"),
         ("Mul", ["share", "bound"], "torque"),
     ]
+    write_onnx(
+        path,
+        steps,
+        constants,
+        learned.COUNT,
+        {"joint": net.joint, "inputs": ", ".join(learned.INPUTS), "timestep": repr(net.timestep)},
+    )
+
+
+def write_onnx(
+    path: Path,
+    steps: Sequence[tuple[str, list[str], str]],
+    constants: Mapping[str, ArrayLike],
+    width: int,
+    properties: Mapping[str, str],
+) -> None:
+    """A graph from `inputs` (n, width) to `torque` (n,) [N m]. steps: kind, what it takes and what it gives."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
     nodes = [helper.make_node(kind, takes, [gives]) for kind, takes, gives in steps]
     tensors = [numpy_helper.from_array(np.asarray(v, dtype=np.float32), name) for name, v in constants.items()]
-    seen = helper.make_tensor_value_info("inputs", TensorProto.FLOAT, ["n", learned.COUNT])
+    seen = helper.make_tensor_value_info("inputs", TensorProto.FLOAT, ["n", width])
     given = helper.make_tensor_value_info("torque", TensorProto.FLOAT, ["n"])
     model = helper.make_model(
         helper.make_graph(nodes, "residual", [seen], [given], tensors), opset_imports=[helper.make_opsetid("", 17)]
     )
     model.ir_version = 9
-    helper.set_model_props(model, {"joint": net.joint, "inputs": ", ".join(learned.INPUTS), "timestep": repr(net.timestep)})
+    helper.set_model_props(model, dict(properties))
     onnx.checker.check_model(model)
     with atomic(path) as part:
         part.write_bytes(model.SerializeToString())

@@ -72,7 +72,8 @@ def install() -> None:
     now = mujoco.get_mjcb_control()
     if now is not None and now != _installed.get("object"):
         raise BadInput(
-            "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: remove it"
+            "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: "
+            "remove it"
         )
     if now is None:
         _installed["object"] = ours.ctypes
