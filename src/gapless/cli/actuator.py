@@ -21,9 +21,9 @@ def actuator(
 ) -> None:
     """Learn the torque of each drive from its command and velocity, by a network and by simpler laws beside it.
 
-    For example `gapless actuator jump.csv --mapping odri_hopper --out drives`. No model of the robot is needed. The first 70 % of
-    each log is learned from and the rest judges: a network that is no better than a delayed PD law or linear regression says so,
-    and the command then exits 1.
+    For example `gapless actuator jump.csv --mapping odri_hopper --out drives`. No model of the robot is needed. The first
+    70 % of each log is learned from and the rest judges: a network that is no better than a delayed PD law or linear regression
+    says so, and the command then exits 1.
 
     Args:
         seed: Of the network's first weights.

@@ -5,6 +5,7 @@ The first part of each log is learned from and the rest judges, so a network tha
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -137,10 +138,10 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
     for joint in logs[0]["tau"].columns:
         parts = [_samples(log, joint, command) for log in logs]
         inputs, torque, first = (np.concatenate([p[k] for p in parts]) for k in range(3))
-        if np.ptp(torque) == 0 or torque.min() >= 0 and _turns(logs, joint):
+        if torque.min() >= 0 and _turns(logs, joint):
             raise BadInput(
                 f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
-                "torque; give it a sign and scale it by the torque constant, or use `gapless fit --residual auto`, which needs none"
+                "torque; give it a sign and scale it by the torque constant, or use `gapless fit --residual auto` without it"
             )
         nets[joint] = _trained(inputs[first], torque[first], rng)
         joints[joint] = _laws(inputs, torque, first, parts, nets[joint])
@@ -202,13 +203,13 @@ def _laws(inputs: Array, torque: Array, first: Array, parts: Sequence[tuple[Arra
 
 
 def _trained(inputs: Array, torque: Array, rng: np.random.Generator) -> DriveNet:
-    """A network after Adam (Kingma and Ba 2015) over random batches; it starts from linear regression's remainder of zero."""
+    """A network after Adam (Kingma and Ba 2015) over random batches."""
     centre, spread = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
     scale = np.array([torque.mean(), max(float(torque.std()), 1e-9)])
     u, y = (inputs - centre) / spread, (torque - scale[0]) / scale[1]
     sizes = (inputs.shape[1], HIDDEN, HIDDEN, 1)
     layers: list[Array] = []
-    for below, above in zip(sizes, sizes[1:], strict=False):
+    for below, above in itertools.pairwise(sizes):
         layers += [rng.normal(0, 1 / math.sqrt(below), (below, above)), np.zeros(above)]
     mean, square = [np.zeros_like(w) for w in layers], [np.zeros_like(w) for w in layers]
     for k in range(ROUNDS):
