@@ -12,7 +12,7 @@ from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, write
 from gapless.residual import load_nets, save_nets
-from gapless.twin import Net, Residual, Twin, learned
+from gapless.twin import Net, Residual, Twin, learned, load_recipe
 from gapless.worlds import StandIn, StandInSpec, build_standin, plan_motion, record, replay
 
 SPEC = StandInSpec("bench", seed=3, add={"hysteresis": {"windup": 0.05}}, change={"hysteresis.torque/*": 0.15})
@@ -58,10 +58,21 @@ def test_the_saved_twin_has_the_learned_torque_and_says_what_plain_mujoco_lacks(
     numeric = [n for n in twin.spec.numerics if n.name.startswith(learned.PREFIX)]
     with_it = replay(twin, test, twin.space.nominal).error("q")
     for n in numeric:
-        n.data = [*n.data[:1], 0.0, *n.data[2:]]  # a bound of zero
+        n.data = [list(n.data)[0], 0.0, *list(n.data)[2:]]  # a bound of zero
     silent = Twin.load(_written(twin, fitted.parent / "silent.xml"))
     without = replay(silent, test, silent.space.nominal).error("q")
     assert np.abs(with_it - without).max() > 1e-5
+
+
+def test_the_belief_remakes_the_twin_with_its_networks_from_the_robots_own_model(fitted: Path) -> None:
+    test = moved(2, 3.0)
+    made, saved = load_recipe("bench", fitted / "belief.json"), Twin.load(fitted / "twin.xml")
+    assert learned.marked(made.model)
+    values = made.space.values(
+        {n: v for n, v in zip(saved.space.names, saved.space.nominal, strict=True) if n in made.space.names}
+    )
+    pair = [replay(made, test, values).error("q"), replay(saved, test, saved.space.nominal).error("q")]
+    assert np.abs(pair[0] - pair[1]).max() < 5e-3
 
 
 def _written(twin: Twin, path: Path) -> Path:

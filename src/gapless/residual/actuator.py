@@ -27,7 +27,7 @@ LAGS = (0.0, 0.0075, 0.015)  # s: of the history, as the released weights of the
 DELAYS = np.arange(0.0, 0.0301, 0.001)  # s: tried for the PD law
 TRAIN = 0.7  # share of each log that is learned from
 LEAST = 2.0  # s of logs that can be split so
-HIDDEN, ROUNDS, BATCH, RATE = 32, 3000, 512, 3e-3
+HIDDEN, ROUNDS, BATCH, RATE = 32, 2000, 256, 3e-3
 LAYERS = ("in", "in_bias", "middle", "middle_bias", "out", "out_bias")
 FILE = "actuator.npz"
 
