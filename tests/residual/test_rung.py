@@ -58,7 +58,7 @@ def test_the_saved_twin_has_the_learned_torque_and_says_what_plain_mujoco_lacks(
     numeric = [n for n in twin.spec.numerics if n.name.startswith(learned.PREFIX)]
     with_it = replay(twin, test, twin.space.nominal).error("q")
     for n in numeric:
-        n.data = [list(n.data)[0], 0.0, *list(n.data)[2:]]  # a bound of zero
+        n.data = [next(iter(n.data)), 0.0, *list(n.data)[2:]]  # a bound of zero
     silent = Twin.load(_written(twin, fitted.parent / "silent.xml"))
     without = replay(silent, test, silent.space.nominal).error("q")
     assert np.abs(with_it - without).max() > 1e-5

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gapless.identify import Crew, Fit, WalkingFit
     from gapless.logs import Log
+    from gapless.residual import Learnt
     from gapless.twin import Stated, Twin
 
 Fixed = Annotated[
@@ -89,35 +90,34 @@ def fit(
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
     if crew and (method, particles, resume, in_air, signals, residual) != ("least-squares", 0, False, False, ("q",), "off"):
         raise BadInput(
-            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals and --residual"
+            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals, --residual"
         )
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
-    learnt, result = None, None
     with stages() as tell:
         if crew:
-            result = identify.fit_walking(twin, read, crew, fixed, tell)
-        else:
-            result = identify.fit(
-                twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
-                progress=out / "progress.json", resume=resume, tick=tell,
-            )  # fmt: skip
-            result, learnt = learn(result, read, residual, tell)
-    _show(result, unreadable, out, json)
-    if learnt is not None:
-        learnt.save(out / "residual")
-        if not json:
-            options.show(learnt, json)
+            walked = identify.fit_walking(twin, read, crew, fixed, tell)
+            return _show(walked, None, unreadable, out, json)
+        found = identify.fit(
+            twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
+            progress=out / "progress.json", resume=resume, tick=tell,
+        )  # fmt: skip
+        found, learnt = learn(found, read, residual, tell)
+    _show(found, learnt, unreadable, out, json)
 
 
-def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
+def _show(result: Fit | WalkingFit, learnt: Learnt | None, unreadable: Sequence[str], out: Path, json: bool) -> None:
     result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
     options.assumed(result.twin)
     result.save(out)
     options.show(result, json)
     if not json:
         options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, {result.NAME}.json and report.html are in {out}")
+    if learnt is not None:
+        learnt.save(out / "residual")
+        if not json:
+            options.show(learnt, json)
 
 
 def _given(

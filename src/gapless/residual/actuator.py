@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import RenderableType
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.files import atomic
 from gapless.logs import Log
@@ -121,7 +121,7 @@ class Actuator(Result):
         super().save(folder)
         arrays = {f"{joint}/{name}": value for joint, net in self.nets.items() for name, value in _arrays(net).items()}
         with atomic(Path(folder) / FILE) as part, open(part, "wb") as file:
-            np.savez(file, joints=np.array(list(self.nets)), **arrays)
+            np.savez(file, joints=np.array(list(self.nets)), **arrays)  # type: ignore[arg-type]
         for joint, net in self.nets.items():
             _save_onnx(net, onnx_file(Path(folder), joint), joint, self.command)
 
@@ -137,14 +137,15 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
     joints, nets, rng = {}, {}, np.random.default_rng(seed)
     for joint in logs[0]["tau"].columns:
         parts = [_samples(log, joint, command) for log in logs]
-        inputs, torque, first = (np.concatenate([p[k] for p in parts]) for k in range(3))
+        inputs, torque, late = (np.concatenate([p[k] for p in parts]) for k in (0, 1, 3))
+        first = np.concatenate([p[2] for p in parts])
         if torque.min() >= 0 and _turns(logs, joint):
             raise BadInput(
                 f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
                 "torque; give it a sign and scale it by the torque constant, or use `gapless fit --residual auto` without it"
             )
         nets[joint] = _trained(inputs[first], torque[first], rng)
-        joints[joint] = _laws(inputs, torque, first, parts, nets[joint])
+        joints[joint] = _laws(inputs, torque, first, late, nets[joint])
     return Actuator(command, joints, length, length, nets)
 
 
@@ -160,7 +161,7 @@ def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[flo
     return np.column_stack(columns)
 
 
-def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Array, Array]:
+def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Bools, Array]:
     """History, torque, whether each sample is learned from, and the PD law's two inputs at each delay."""
     clock, torque = log["tau"].time, log["tau"].of([joint])[:, 0]
     clock, torque = clock[np.isfinite(torque)], torque[np.isfinite(torque)]
@@ -187,14 +188,13 @@ def _turns(logs: Sequence[Log], joint: str) -> bool:
     return bool(np.nanmin(v) < 0 < np.nanmax(v))
 
 
-def _laws(inputs: Array, torque: Array, first: Array, parts: Sequence[tuple[Array, ...]], net: DriveNet) -> Laws:
+def _laws(inputs: Array, torque: Array, first: Bools, late: Array, net: DriveNet) -> Laws:
     def judged(columns: Array) -> tuple[float, float]:
         """Error of regression where it is learned from, and where not."""
         wide = np.column_stack([columns, np.ones(len(columns))])
         error = torque - wide @ np.linalg.lstsq(wide[first], torque[first], rcond=None)[0]
         return float(np.sqrt((error[first] ** 2).mean())), float(np.sqrt((error[~first] ** 2).mean()))
 
-    late = np.concatenate([p[3] for p in parts])
     by_delay = [judged(late[:, k]) for k in range(len(DELAYS))]
     best = int(np.argmin([seen for seen, _ in by_delay]))
     error = float(np.sqrt(((net(inputs) - torque)[~first] ** 2).mean()))

@@ -13,9 +13,10 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.compiled import compiled
-from gapless.twin import dry_friction
-from gapless.twin.learned import COMMAND_TIME, COUNT, CREEP, HEAD, PUSH_TIME, VELOCITY_TIME, WINDUP
+from gapless.twin import dry_friction, learned
 
+COUNT, HEAD, CREEP, WINDUP = learned.COUNT, learned.HEAD, learned.CREEP, learned.WINDUP
+VELOCITY_TIME, PUSH_TIME = learned.VELOCITY_TIME, learned.PUSH_TIME
 FAST = {"contract", "reassoc", "arcp"}
 
 
@@ -174,5 +175,5 @@ def command_velocity(command: Array, dt: float) -> Array:
     """The command's velocity as the network sees it, low-passed. Shape: (steps,)."""
     from scipy.signal import lfilter
 
-    late = dt / (COMMAND_TIME + dt)
+    late = dt / (learned.COMMAND_TIME + dt)
     return np.asarray(lfilter([late], [1.0, late - 1.0], np.diff(command, prepend=command[0]) / dt))

@@ -25,7 +25,7 @@ def save_nets(nets: Sequence[Net], folder: Path) -> None:
     arrays |= {f"{net.joint}/scalars": np.array([net.timestep, net.bound, net.waves]) for net in nets}
     drives = {f"{net.joint}/drive": np.array(net.drive) for net in nets}
     with atomic(folder / WEIGHTS) as part, open(part, "wb") as file:
-        np.savez(file, joints=np.array([net.joint for net in nets]), **arrays, **drives)
+        np.savez(file, joints=np.array([net.joint for net in nets]), **(arrays | drives))  # type: ignore[arg-type]
     for net in nets:
         save_onnx(net, onnx_file(folder, net.joint))
 
@@ -45,10 +45,10 @@ def load_nets(path: str | os.PathLike[str]) -> tuple[Net, ...]:
             out = []
             for joint in file["joints"].tolist():
                 timestep, bound, waves = file[f"{joint}/scalars"].astype(float).tolist()
-                scales = [tuple(file[f"{joint}/{name}"].astype(float).ravel().tolist()) for name in ARRAYS[:4]]
+                centre, spread, low, high = (tuple(file[f"{joint}/{n}"].astype(float).ravel().tolist()) for n in ARRAYS[:4])
                 members = tuple(tuple(m) for m in np.atleast_2d(file[f"{joint}/members"].astype(float)).tolist())
                 drive = str(file[f"{joint}/drive"])
-                out.append(Net(str(joint), drive, timestep, bound, waves, *scales, members))
+                out.append(Net(str(joint), drive, timestep, bound, waves, centre, spread, low, high, members))
             return tuple(out)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; a fit writes it to DIR/residual/{WEIGHTS}") from None
@@ -61,7 +61,7 @@ def save_onnx(net: Net, path: Path) -> None:
     member = np.array(net.members[0])
     hidden = (len(member) - learned.COUNT - 1) // (learned.COUNT + 2)
     inward, rest = member[: learned.COUNT * hidden].reshape(learned.COUNT, hidden), member[learned.COUNT * hidden :]
-    constants = {
+    constants: dict[str, ArrayLike] = {
         "centre": net.centre,
         "spread": net.spread,
         "low": net.low,

@@ -163,7 +163,9 @@ def _trained(fit: Fit, setting: Setting, tick: Tick) -> tuple[list[Net], Materia
             numbers = training.numbers_of(nets) if turn == 0 else numbers
             numbers = training.trained(data.within(blocks), numbers, rng, rounds)
             if turn + 1 < len(PASSES):
-                own = [replace(n, members=(training.rounded(w[learned.HEAD :]),)) for n, w in zip(nets, numbers, strict=True)]
+                own = [
+                    replace(n, members=(training.rounded(w[learned.HEAD :]),)) for n, w in zip(nets, list(numbers), strict=True)
+                ]
                 now = twin.plus(Residual(tuple(own)))
         members.append(numbers)
         felt.append(data)

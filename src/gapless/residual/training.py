@@ -69,10 +69,10 @@ def material(runs: Sequence[Run], blocks: Sequence[Sequence[Ints]], timestep: fl
                     parts.append(np.stack([column[first:last] for column in felt]))
                     numbers.append(block[first:last])
                     start += last - first
-    felt, table = np.concatenate(parts, axis=1), np.array(pieces, dtype=np.int64)
+    whole, table = np.concatenate(parts, axis=1), np.array(pieces, dtype=np.int64)
     one = runs[0]
     fixed = np.column_stack([one.grip, one.damping, one.limit, np.ones(len(one.damping))])
-    return Material(felt, table, np.concatenate(numbers), fixed, timestep)
+    return Material(whole, table, np.concatenate(numbers), fixed, timestep)
 
 
 def sized(given: Material) -> Material:
@@ -127,8 +127,8 @@ def blank(twin: Twin, given: Material, waves: Array, rng: np.random.Generator) -
         within = (learned.COUNT + 1) * HIDDEN
         weights[:within] = rng.normal(0.0, 1 / math.sqrt(learned.COUNT), within)
         bound = SHARE * float(np.sqrt((torque**2).mean()))
-        scales = [tuple(map(float, part)) for part in (centre, spread, low, high)]
-        out.append(Net(d.name, d.signal, given.timestep, bound, float(waves[j]), *scales, (tuple(weights.tolist()),)))
+        sides = tuple(centre.tolist()), tuple(spread.tolist()), tuple(low.tolist()), tuple(high.tolist())
+        out.append(Net(d.name, d.signal, given.timestep, bound, float(waves[j]), *sides, (tuple(weights.tolist()),)))
     return out
 
 
