@@ -65,14 +65,9 @@ def test_the_saved_twin_has_the_learned_torque_and_says_what_plain_mujoco_lacks(
 
 
 def test_the_belief_remakes_the_twin_with_its_networks_from_the_robots_own_model(fitted: Path) -> None:
-    test = moved(2, 3.0)
     made, saved = load_recipe("bench", fitted / "belief.json"), Twin.load(fitted / "twin.xml")
-    assert learned.marked(made.model)
-    values = made.space.values(
-        {n: v for n, v in zip(saved.space.names, saved.space.nominal, strict=True) if n in made.space.names}
-    )
-    pair = [replay(made, test, values).error("q"), replay(saved, test, saved.space.nominal).error("q")]
-    assert np.abs(pair[0] - pair[1]).max() < 5e-3
+    assert made.model.opt.timestep == saved.model.opt.timestep
+    assert learned.marked(made.model) and np.array_equal(made.model.numeric_data, saved.model.numeric_data)
 
 
 def _written(twin: Twin, path: Path) -> Path:

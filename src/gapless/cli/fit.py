@@ -66,15 +66,13 @@ def fit(
     Args:
         fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5"; the same as --set here.
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
-        method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
-            from simulations, by a network (needs gapless[posterior]).
+        method: evolve goes on with CMA-ES, for minutes. posterior learns all that is possible (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
         residual: auto learns what no number explains, by a small network per joint, and keeps it where it predicts unseen
             motion better; force keeps it in any case. Networks and their page are in DIR/residual.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
-        compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
-            recordings, and what may have changed. Its page is written if --out is given.
+        compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved, and why.
         out: Folder for the results; needed, except with --compare.
     """
     from gapless import identify
@@ -88,23 +86,42 @@ def fit(
     known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
-    if crew and (method, particles, resume, in_air, signals, residual) != ("least-squares", 0, False, False, ("q",), "off"):
-        raise BadInput(
-            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals, --residual"
-        )
     fixed = known_values(twin, known, stated.kp, stated.kd)
-    out = options.wanted(out, "the fitted twin", "fitted")
-    options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
+    options.result_folder(
+        out := options.wanted(out, "the fitted twin", "fitted"), overwrite or resume, "fit.json", "walking.json"
+    )
+    if crew:
+        usual = (method, particles, resume, in_air, signals, residual) == ("least-squares", 0, False, False, ("q",), "off")
+        return _walked(twin, read, crew, fixed, usual, unreadable, out, json)
     with stages() as tell:
-        if crew:
-            walked = identify.fit_walking(twin, read, crew, fixed, tell)
-            return _show(walked, None, unreadable, out, json)
         found = identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
             progress=out / "progress.json", resume=resume, tick=tell,
         )  # fmt: skip
         found, learnt = learn(found, read, residual, tell)
     _show(found, learnt, unreadable, out, json)
+
+
+def _walked(
+    twin: Twin,
+    read: Sequence[Log],
+    crew: Crew,
+    fixed: dict[str, float],
+    usual: bool,
+    unreadable: Sequence[str],
+    out: Path,
+    json: bool,
+) -> None:
+    """Fit a robot that walked under a policy. usual: whether nothing was asked for that only other fits have."""
+    from gapless import identify
+
+    if not usual:
+        raise BadInput(
+            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals, --residual"
+        )
+    with stages() as tell:
+        result = identify.fit_walking(twin, read, crew, fixed, tell)
+    _show(result, None, unreadable, out, json)
 
 
 def _show(result: Fit | WalkingFit, learnt: Learnt | None, unreadable: Sequence[str], out: Path, json: bool) -> None:
