@@ -43,7 +43,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,logs,learn,view,posterior,scale]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,logs,learn,view,deploy,posterior,scale]'
 	@sh .ci/system-packages
 	touch $(READY)
 

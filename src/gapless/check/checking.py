@@ -67,7 +67,8 @@ def check(
         trained = subject.golden[0] if subject.golden else None
         checks += audit(subject.network, subject.contract, log, model, command, recorded, trained)
         evidence += " and a real log"
-    return PolicyCheck(name, framework, model.name if model else "", checks, sources, notes, flight.walk, evidence)
+    judged = str(getattr(subject.network, "sha256", ""))
+    return PolicyCheck(name, framework, model.name if model else "", checks, sources, notes, flight.walk, evidence, judged)
 
 
 def _unknown(candidate: Candidate, robot: RobotModel | None) -> PolicyCheck:

@@ -36,6 +36,8 @@ class PolicyCheck(Result):
     walk: Walk | None
     evidence: str
     """What the verdict rests on: files, simulation, real logs."""
+    sha256: str = ""
+    """Of the network that was judged, where it is a file: a robot runs that one and no other."""
 
     @property
     def outcome(self) -> str:

@@ -50,8 +50,6 @@ def fit(
 
     For example:
 
-    gapless fit arm monday.mcap tuesday.mcap --out fitted
-
     gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5" --out fitted
 
     gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0 --out walked
@@ -68,8 +66,7 @@ def fit(
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
         method: evolve goes on with CMA-ES, for minutes. posterior learns all that is possible (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
-        residual: auto learns what no number explains, by a small network per joint, and keeps it where it predicts unseen
-            motion better; force keeps it in any case. Networks and their page are in DIR/residual.
+        residual: auto learns what no number explains and keeps it where it predicts unseen motion better; force keeps it.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
         compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved, and why.
@@ -83,13 +80,12 @@ def fit(
     if compare or not model:
         return _compare(compare, bool(model or logs), out, overwrite, json)
     stated = about.stated()
-    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
+    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     fixed = known_values(twin, known, stated.kp, stated.kd)
-    options.result_folder(
-        out := options.wanted(out, "the fitted twin", "fitted"), overwrite or resume, "fit.json", "walking.json"
-    )
+    out = options.wanted(out, "the fitted twin", "fitted")
+    options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
     if crew:
         usual = (method, particles, resume, in_air, signals, residual) == ("least-squares", 0, False, False, ("q",), "off")
         return _walked(twin, read, crew, fixed, usual, unreadable, out, json)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json as text
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -204,6 +206,27 @@ def assumed(robot: RobotModel) -> None:
     """Say what had to be assumed of a robot besides its file, before anything is computed with it."""
     for sentence in robot.warnings:
         tell(f"assumed: {sentence}")
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[list[Callable[[], object]]]:
+    """Ctrl-C and a polite kill call what is put into the list, instead of ending the program where it is."""
+    import signal
+
+    calls: list[Callable[[], object]] = []
+
+    def stop(number: int, frame: object) -> None:
+        if not calls:
+            raise KeyboardInterrupt
+        for call in calls:
+            call()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield calls
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def tell(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""`gapless standin`: record a simulated robot with secrets, or draw one."""
+"""`gapless standin`: record, serve or draw a simulated robot with secrets."""
 
 from __future__ import annotations
 
@@ -21,32 +21,56 @@ def standin(
     *,
     motion: Annotated[str, tyro.conf.arg(metavar="rich|chirp|steps|prbs|stand|FILE.csv|POLICY")] = "rich",
     command: Command = None,
-    seconds: float = 20.0,
+    seconds: float | None = None,
     about: About = ABOUT,
     in_air: InAir = False,
     random: Flag = False,
     robot: str = "quadruped",
     difficulty: Literal["easy", "normal", "hard"] = "normal",
     seed: int = 0,
+    serve: Flag = False,
+    port: int = 7447,
+    jitter: float = 0.0,
+    loss: float = 0.0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(needed)")] = None,
 ) -> None:
-    """Record a stand-in (a simulated robot with secrets, described in a TOML file) moving; or draw one at random.
+    """Record a stand-in (a simulated robot with secrets, from a TOML file) moving; serve it live; or draw one at random.
 
     For example `gapless standin secret.toml --motion rich --seconds 20 --in-air --out log.mcap`,
     `gapless standin secret.toml --motion runs/walk --command 0.5,0,0 --out walk.mcap`, and
-    `gapless standin --random --difficulty hard --seed 7 --out secret.toml`.
+    `gapless standin --random --difficulty hard --seed 7 --out secret.toml`. With `gapless standin secret.toml --serve` it is a
+    live robot on this computer, in real time, for `gapless run` at udp://127.0.0.1:7447.
 
     Args:
         spec: The stand-in's file.
         motion: What it is commanded: rich is multisine, chirp, slow triangle and a large square wave. In the folder of
             a policy, that policy commands it, at its own rate and with its own gains.
-        seconds: How long it moves.
+        seconds: How long it moves, 20 s unless given.
         random: Draw a stand-in instead, and write its file.
         robot: With --random: which robot.
         difficulty: With --random: how many secrets.
         seed: Of the motion, or with --random of the stand-in.
+        serve: Serve it over UDP until Ctrl-C; with --seconds given, for that long.
+        port: With --serve: where, on this computer only.
+        jitter: With --serve: largest extra delay of its states [s].
+        loss: With --serve: share of packets that are lost.
         out: The log (.mcap, .npz or .csv), or with --random the stand-in's file.
     """
+    from gapless.errors import BadInput
+
+    if random:
+        return _draw(robot, difficulty, seed, in_air, out)
+    if spec is None:
+        raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
+    if serve:
+        return _serve(spec, about, in_air, seconds, port, jitter, loss)
+    _record(spec, motion, 20.0 if seconds is None else seconds, command, about, in_air, seed, out)
+
+
+def _record(
+    spec: Path, motion: str, seconds: float, command: str | None, about: About, in_air: bool, seed: int, out: Path | None
+) -> None:
+    """Record a stand-in that moves."""
     import dataclasses
 
     from rich.console import Console
@@ -56,10 +80,6 @@ def standin(
     from gapless.logs import write
     from gapless.worlds import StandIn, build_standin, load_standin, record
 
-    if random:
-        return _draw(robot, difficulty, seed, in_air, out)
-    if spec is None:
-        raise BadInput("name a stand-in file, or draw one: gapless standin --random --out standin.toml")
     if out and out.suffix not in (".mcap", ".npz", ".csv"):
         raise BadInput(f"{out}: a log is written as .mcap, .npz or .csv")
     options.can_write(out)
@@ -82,6 +102,34 @@ def standin(
         meta |= {"twin": True}  # no secrets: the model itself
     write(dataclasses.replace(log, meta={**log.meta, **meta}), out)
     options.tell(f"{stand_in.seconds:.1f} s of robot time, {len(log.joints)} joints, {len(log.signals)} signals: {out}")
+
+
+def _serve(spec: Path, about: About, in_air: bool, seconds: float | None, port: int, jitter: float, loss: float) -> None:
+    """Serve a stand-in in real time, and say at the end how it was treated."""
+    import dataclasses
+    import json
+    import math
+
+    from gapless.deploy import Emulated, Line, Server
+    from gapless.errors import BadInput
+    from gapless.plain import plain
+    from gapless.worlds import load_standin
+
+    if not (0 <= port < 65536 and 0 <= jitter <= 1 and 0 <= loss < 1):
+        raise BadInput("--port is below 65536, --jitter at most 1 s, and --loss a share below 1")
+    described = load_standin(spec, about.stated())
+    described = dataclasses.replace(described, in_air=described.in_air or in_air)
+    server = Server(Emulated(described), port=port, line=Line(jitter, loss))
+    ended: list[bool] = []
+    with options.stopping() as calls:
+        calls.append(lambda: ended.append(True))
+        options.tell(f"serving {server.robot.twin.name} at udp://127.0.0.1:{server.port} (Ctrl-C ends)")
+        server.run(math.inf if seconds is None else seconds, lambda: bool(ended))
+    told = {"mode": server.robot.mode, "ignored": server.ignored, "refused": server.refused, "lost": server.lost}
+    told |= {"accepted": server.robot.accepted, "fallback_after": server.fallback_after, "limits": server.robot.audited()}
+    told |= {"missed": server.missed, "tick": server.times.json(), "seconds": server.robot.time}
+    server.close()
+    print(json.dumps(plain(told)))
 
 
 def _draw(robot: str, difficulty: str, seed: int, in_air: bool, out: Path | None) -> None:

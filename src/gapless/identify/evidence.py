@@ -4,7 +4,7 @@ A fit that lacks the true cause puts it into what it has. By slopes of everythin
 is known at once for every quantity that might be off as well; what is probable by far is then fitted for real.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,11 @@ def informed(every: Sensitivity, rows: Bools | slice = slice(None)) -> tuple[Arr
     return information, pull
 
 
+def stood_for(fitted: Iterable[str]) -> set[str]:
+    """Quantities that a fit puts into those it has."""
+    return {name for quantity in fitted for name in quantities.of(quantity).stands_for}
+
+
 def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
     """The quantities that errors speak for by far, each time the most probable one added to those before.
 
@@ -67,10 +72,9 @@ def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
     """
     space, out = every.space, list[Suspect]()
     information, pull = informed(every)
-    stood_for = {name for quantity in modes for name in quantities.of(quantity).stands_for}
     count = {q: sum(p.quantity == q for p in space.parameters) for q in dict.fromkeys(p.quantity for p in space.parameters)}
     judged = {q for rung in list(quantities.rungs().values())[2:] for q in rung if q in QUANTITIES}  # by rungs beyond the plain
-    asked = [q for q in count if quantities.cause(q) and q not in stood_for and q not in judged]
+    asked = [q for q in count if quantities.cause(q) and q not in stood_for(modes) and q not in judged]
 
     def probable(modes: Mapping[str, bool]) -> float:
         room = off(space, [q for q, own in modes.items() if not own], [q for q, own in modes.items() if own])

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from gapless.arrays import Array, Bools
-from gapless.identify.evidence import Suspect, informed, off, suspects
+from gapless.identify.evidence import Suspect, informed, off, stood_for, suspects
 from gapless.identify.full_model.rungs import EQUAL, Full, State, Step, extended
 from gapless.identify.full_model.standing import measured_base
 from gapless.identify.per_joint.kernel import QUANTITIES
@@ -148,7 +148,9 @@ def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> li
         known: parameters that keep their values.
     """
     fitted, starts = _fitted(state, every), _starts(state, every)
-    steps = np.clip(_ways(state, every, np.eye(len(fitted))), -MISMATCH, MISMATCH)
+    # what a fitted number stands for is in it already
+    moved = np.eye(len(fitted))[:, [p.quantity not in stood_for(modes(state.space)) for p in every.space.parameters]]
+    steps = np.clip(_ways(state, every, moved) @ moved.T, -MISMATCH, MISMATCH)
     low, high = (np.where(fitted, far, ends) for far, ends in zip((-np.inf, np.inf), every.space.tolerated, strict=True))
     ends = (np.clip(starts + share * steps, low, high) for share in SHARES)
     return [_at(state, every, every.space.from_scaled(end), known) for end in ends]

@@ -17,12 +17,14 @@ from gapless.errors import BadInput
 from gapless.files import refusing, within
 from gapless.logs.draft import Draft, draft
 from gapless.logs.formats import FORMATS
+from gapless.logs.formats.mcap import OTHERS as NOT_SIGNALS, ROWS
 from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import SHORTEST, clock_findings
 from gapless.logs.inspection.finding import ERROR, INFO, WARNING, Finding
 from gapless.logs.inspection.joints import joint_findings
 from gapless.logs.log import HELD, UNITS, Log, Provenance, Signal
 from gapless.logs.mapping import Mapping, load as load_mapping
+from gapless.logs.mcap_records import RECORDER, Contents as McapContents, batches as mcap_batches
 from gapless.logs.sensor import STILL, chatter, quantum, travel
 
 STRETCH = re.compile(r"(.+)@(\d+\.?\d*)?:(\d+\.?\d*)?")

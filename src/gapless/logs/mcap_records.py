@@ -14,6 +14,8 @@ MAGIC = b"\x89MCAP0\r\n"
 RECORD = struct.Struct("<BQ")
 MESSAGE = struct.Struct("<HIQQ")
 CHUNK = struct.Struct("<QQQI")
+RECORDER = "gapless run"
+"""What a recording of ours says that it was written by. It is read as far as it goes; other files must be whole."""
 PIECE = 1 << 20
 """Bytes of records that are held at a time, however large a chunk is."""
 WINDOW = 8 << 20
@@ -44,6 +46,9 @@ class Batch:
 class Contents:
     """What is known of a file while it is read: channels by number, and metadata records by name."""
 
+    cut_off: bool = False
+    """Whether the file is a recording of ours that was never finished: a crash or a power cut."""
+
     channels: dict[int, Channel] = field(default_factory=dict)
     metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     schemas: dict[int, tuple[str, str]] = field(default_factory=dict)
@@ -54,13 +59,17 @@ def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
     """Messages by channel, a chunk at a time; `contents` fills up on the way."""
     size = disk.regular(path).stat().st_size
     total, limit = 0, disk.expansion_limit(size)
-    loose = bytearray()
+    loose, library = bytearray(), ""
     with path.open("rb") as file:
         if file.read(8) != MAGIC:
             raise BadInput(f"{path}: byte 0: this is no MCAP file")
         while True:
             place = file.tell()
             head = file.read(RECORD.size)
+            short = len(head) < RECORD.size or RECORD.unpack(head)[1] > size - file.tell()
+            if short and library == RECORDER:
+                contents.cut_off = True
+                break
             if len(head) < RECORD.size:
                 raise BadInput(f"{path}: byte {place}: the file ends without a footer, it is truncated (try `mcap recover`)")
             opcode, length = RECORD.unpack(head)
@@ -71,7 +80,9 @@ def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
                 if file.read(8) != MAGIC:
                     raise BadInput(f"{path}: byte {place}: the file does not end as MCAP does, it is truncated")
                 break
-            if opcode in (0x03, 0x04, 0x05):
+            if opcode == 0x01:
+                library = _library(path, place, file.read(length))
+            elif opcode in (0x03, 0x04, 0x05):
                 loose += head + file.read(length)
                 if len(loose) > PIECE:
                     yield from _split(path, place, [bytes(loose)], contents)
@@ -83,6 +94,9 @@ def batches(path: Path, contents: Contents) -> Iterator[dict[int, Batch]]:
                     raise BadInput(
                         f"{path}: byte {place}: unpacks to more than {limit} bytes, {disk.MAX_EXPANSION} times its size"
                     )
+                if loose:  # the channels that a chunk's messages are of
+                    yield from _split(path, place, [bytes(loose)], contents)
+                    loose.clear()
                 yield from _split(path, place, chunk.unpacked(), contents)
             elif opcode == 0x0C:
                 name, entries = _metadata(path, place, file.read(length))
@@ -204,6 +218,12 @@ def _split(path: Path, place: int, pieces: Iterable[bytes], contents: Contents) 
             yield by_channel
     if rest:
         raise BadInput(f"{path}: byte {place}: damaged records (a record goes beyond it)")
+
+
+def _library(path: Path, place: int, data: bytes) -> str:
+    """What wrote the file, as its header says."""
+    with disk.refusing(f"{path}: byte {place}: a damaged header", struct.error, ValueError):
+        return _string(data, _string(data, 0)[1])[0]
 
 
 def _metadata(path: Path, place: int, data: bytes) -> tuple[str, dict[str, str]]:

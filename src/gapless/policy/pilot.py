@@ -56,6 +56,11 @@ class Pilot:
         self._runtime, self._estimate = Runtime(policy, contract, np.tile(command, (n, 1))), Estimator(robot, contract)
         self._held = np.array([robot.home[d.qpos] if d.signal == "q" else 0.0 for d in robot.drives])
 
+    @property
+    def runtime(self) -> Runtime:
+        """What was observed, answered and asked for last."""
+        return self._runtime
+
     def __call__(self, reading: Reading) -> Array:
         """Targets of all joints of the one robot, in its order. Shape: (joints,)."""
         return self.answer({name: np.asarray(value)[None] for name, value in reading.items() if name != "time"})[0]

@@ -24,12 +24,13 @@ class Runtime:
         Args:
             network: its `reset` is called if it has one.
             contract: as the runtime would read it.
-            command: what each robot is asked for all the time, shape (n, commands).
+            command: what each robot is asked for until `command` is changed, shape (n, commands).
         """
         if callable(reset := getattr(network, "reset", None)):
             reset()
         n = len(command)
-        self._network, self._contract, self._command = network, contract, np.asarray(command, float)
+        self._network, self._contract, self.command = network, contract, np.array(command, float)
+        """What each robot is asked for; may be changed while it runs."""
         self._observer, self._gait = Observer(contract, n), Gait(contract, n)
         self.observation: Frame = np.zeros((n, contract.width), np.float32)
         """What the network saw last, and below what it answered."""
@@ -39,8 +40,8 @@ class Runtime:
     def __call__(self, readings: Readings) -> Array:
         """Targets of all joints, in the contract's order, as the readings are. Shape: (n, joints)."""
         if self._targets is not None:  # a period has passed since the last targets
-            self._gait.advance(self._command, readings)
-        self.observation = self._observer(readings, self._command, self.action, self._gait)
+            self._gait.advance(self.command, readings)
+        self.observation = self._observer(readings, self.command, self.action, self._gait)
         self.action = np.asarray(self._network(self.observation), np.float32)
-        self._targets = targets(self._contract, self.action, self._targets, self._gait, self._command)
+        self._targets = targets(self._contract, self.action, self._targets, self._gait, self.command)
         return self._targets

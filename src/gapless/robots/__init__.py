@@ -26,6 +26,6 @@ from gapless.robots.leg_ik import solve_foot_heights
 from gapless.robots.legs import Legs, chain_to, find_legs, geom_points, legs_of, soles_of
 from gapless.robots.load import BUILT_IN, MODEL_FILES, choose_joints, files_of, load_robot
 from gapless.robots.model import RobotModel, geom_bottoms, home_data, home_key
-from gapless.robots.protocol import Command, Reading, Robot
+from gapless.robots.protocol import MIT, Command, Reading, Robot
 from gapless.robots.rover import differential_drive
 from gapless.robots.shapes import ground, shapes

@@ -13,7 +13,7 @@ from gapless.worlds.motions import multisine, periods as motion_periods, plan as
 from gapless.worlds.recording import record
 from gapless.worlds.replayer import BASE as BASE_SIGNALS, Replay, Replayer, replay
 from gapless.worlds.rollout import Sampler
-from gapless.worlds.sense import age_of
+from gapless.worlds.sense import Sense, age_of
 from gapless.worlds.standin import (
     Spec as StandInSpec,
     StandIn,
@@ -21,7 +21,8 @@ from gapless.worlds.standin import (
     common_signal,
     draw as draw_standin,
     dump as dump_standin,
+    hidden as hidden_standin,
     load as load_standin,
 )
-from gapless.worlds.view import show as view_replay
+from gapless.worlds.view import GHOST, open_scene, show as view_replay, with_ghost
 from gapless.worlds.worlds import Worlds

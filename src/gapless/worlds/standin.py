@@ -111,11 +111,7 @@ class StandIn:
     """
 
     def __init__(self, spec: Spec):
-        twin = build(spec)
-        must_have_drives(twin)
-        standing = build(dataclasses.replace(spec, in_air=False)).space if spec.in_air else twin.space
-        secrets = dict(zip(standing.names, _parameters(spec, standing).tolist(), strict=True))
-        values = np.array([secrets[name] for name in twin.space.names])  # lifted or not, it is the same robot
+        twin, values, standing = hidden(spec)
         floating = imu_of(twin.model) is not None
         signals = ("q", "dq", "tau", "quat", "gyro") if floating else ("q", "dq", "tau")
         if spec.motion_capture and not floating:
@@ -191,6 +187,15 @@ class StandIn:
         """The parameters that its file changes on purpose: the truth that a search is scored on."""
         hidden = {n for pattern in self._spec.change for n in self._standing.match(pattern)}
         return {n: v for n, v in self.reveal().items() if n in hidden}
+
+
+def hidden(spec: Spec) -> tuple[Twin, Array, Space]:
+    """The twin that a stand-in really is, its parameters (parameters,), and the space of the same robot on its feet."""
+    twin = build(spec)
+    must_have_drives(twin)
+    standing = build(dataclasses.replace(spec, in_air=False)).space if spec.in_air else twin.space
+    secrets = dict(zip(standing.names, _parameters(spec, standing).tolist(), strict=True))
+    return twin, np.array([secrets[name] for name in twin.space.names]), standing  # lifted or not, it is the same robot
 
 
 def _parameters(spec: Spec, space: Space) -> Array:

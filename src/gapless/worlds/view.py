@@ -17,22 +17,53 @@ GHOST = "ghost_"
 BLUE = (0.1, 0.4, 1.0, 0.35)
 
 
+def with_ghost(twin: Twin) -> mujoco.MjModel:
+    """The twin's model twice: as it is, and a blue ghost whose names begin with GHOST."""
+    spec = twin.spec.copy()
+    for key in list(spec.keys):
+        spec.delete(key)
+    ghost = spec.copy()
+    for geom in ghost.geoms:
+        geom.rgba, geom.material = BLUE, ""
+    for geom in list(ghost.worldbody.geoms):
+        ghost.delete(geom)  # one floor is enough
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spec.attach(ghost, prefix=GHOST, frame=spec.worldbody.add_frame())
+    return spec.compile()
+
+
+def around(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, float]:
+    """Centre and radius of a ball around all that is in a scene but its floor [m]."""
+    parts = (model.geom_bodyid > 0) & (model.geom_rbound > 0)
+    if not parts.any():
+        return model.stat.center, float(model.stat.extent)
+    places, reach = data.geom_xpos[parts], model.geom_rbound[parts]
+    centre = ((places - reach[:, None]).min(axis=0) + (places + reach[:, None]).max(axis=0)) / 2
+    return centre, float((np.linalg.norm(places - centre, axis=1) + reach).max())
+
+
+def open_scene(model: mujoco.MjModel, data: mujoco.MjData, port: int) -> tuple[Any, Any]:
+    """A server in the browser, on this computer only, that looks at a scene; and the scene, to be updated."""
+    try:
+        import viser
+        from mjviser import ViserMujocoScene
+    except ImportError:
+        raise BadInput("viewing needs two more packages: pip install 'gapless[view]'") from None
+    server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+    centre, radius = around(model, data)
+    server.initial_camera.look_at = tuple(centre)
+    server.initial_camera.position = tuple(centre + radius * np.array([1.2, -1.5, 0.7]))
+    scene = ViserMujocoScene(server, model, 1)
+    scene.camera_tracking_enabled = False  # tracking would move the world, and hide how the base moves
+    return server, scene
+
+
 class Pair:
     """A scene with the measured robot and its ghost, and the poses of both at every sample."""
 
     def __init__(self, twin: Twin, replay: Replay):
-        spec = twin.spec.copy()
-        for key in list(spec.keys):
-            spec.delete(key)
-        ghost = spec.copy()
-        for geom in ghost.geoms:
-            geom.rgba, geom.material = BLUE, ""
-        for geom in list(ghost.worldbody.geoms):
-            ghost.delete(geom)  # one floor is enough
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            spec.attach(ghost, prefix=GHOST, frame=spec.worldbody.add_frame())
-        self.model = spec.compile()
+        self.model = with_ghost(twin)
         sampled = ~np.isnan(replay.time)
         self.time = (replay.starts[:, None] - replay.starts[0] + replay.time)[sampled]
         self.qpos = np.tile(self.model.qpos0, (len(self.time), 1))
@@ -49,13 +80,7 @@ class Pair:
 
     def frame(self) -> tuple[np.ndarray, float]:
         """Centre and radius of a ball around both robots at the start [m]."""
-        data = self.data(0)
-        parts = (self.model.geom_bodyid > 0) & (self.model.geom_rbound > 0)
-        if not parts.any():
-            return self.model.stat.center, float(self.model.stat.extent)
-        places, reach = data.geom_xpos[parts], self.model.geom_rbound[parts]
-        centre = ((places - reach[:, None]).min(axis=0) + (places + reach[:, None]).max(axis=0)) / 2
-        return centre, float((np.linalg.norm(places - centre, axis=1) + reach).max())
+        return around(self.model, self.data(0))
 
     def data(self, sample: int) -> mujoco.MjData:
         """Both robots at a sample."""
@@ -67,18 +92,8 @@ class Pair:
 
 def show(twin: Twin, replay: Replay, port: int = 8080, seconds: float | None = None) -> Any:
     """Serve the pair on a local port until interrupted (or for some seconds); returns the server, stopped."""
-    try:
-        import viser
-        from mjviser import ViserMujocoScene
-    except ImportError:
-        raise BadInput("viewing needs two more packages: pip install 'gapless[view]'") from None
     pair = Pair(twin, replay)
-    server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
-    centre, radius = pair.frame()
-    server.initial_camera.look_at = tuple(centre)
-    server.initial_camera.position = tuple(centre + radius * np.array([1.2, -1.5, 0.7]))
-    scene = ViserMujocoScene(server, pair.model, 1)
-    scene.camera_tracking_enabled = False  # tracking would move the world, and hide how the base moves
+    server, scene = open_scene(pair.model, pair.data(0), port)
     playing = server.gui.add_checkbox("play", True)
     slider: Any = server.gui.add_slider("time [s]", 0.0, float(pair.time[-1]), max(float(pair.time[-1]) / 1000, 1e-3), 0.0)
     speed = server.gui.add_slider("speed", 0.1, 2.0, 0.1, 1.0)

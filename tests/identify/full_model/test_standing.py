@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("standing")  # one worker makes the fixture
 SECRETS: dict[str, float | str] = {"gains.kp/*": "x0.75", "friction.coulomb/*": "x2.5", "latency.action": 0.012}
 
 
-def standing(seconds: float = 10.0) -> Log:
+def standing(seconds: float = 6.0) -> Log:
     spec = Spec("quadruped", seed=1, tolerance=0, change=SECRETS, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
     stand_in = StandIn(spec)
     return record(stand_in, plan("rich", build(spec), seconds, np.random.default_rng(0)), stand_in.signal)

@@ -3,7 +3,7 @@
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,10 @@ from gapless.logs.mapping import Mapping
 from gapless.logs.ros2_log import Bag
 
 SCHEMA = "gapless.Sample"
+ROWS = "gapless.Rows"
+"""Messages of rows of 64-bit numbers, as a live recording writes them: time, host time, then every signal's columns."""
+OTHERS = ("observation", "action", "computed")
+"""What such rows hold besides signals of a log."""
 HEADER = "gapless"
 TOPICS = {"q": ("/joint_states", "position"), "dq": ("/joint_states", "velocity"), "tau": ("/joint_states", "effort")}
 TOPICS |= {s + "_cmd": ("/joint_commands", field) for s, (_, field) in TOPICS.items()}
@@ -54,11 +58,37 @@ def read(path: Path, mapping: Mapping) -> Log:
                 into = filled.setdefault(number, Channel(_columns(place, channel)))
                 for messages in _texts(place, len(into.time), batch.data):
                     _json_batch(place, into, messages)
+            elif channel.schema == ROWS and channel.encoding == "f64":
+                if not set(columns := _columns(place, channel)) & set(OTHERS[:2]):
+                    into = filled.setdefault(number, Channel({k: v for k, v in columns.items() if k not in OTHERS}))
+                    _rows_batch(place, into, columns, batch.data)
             elif channel.encoding == "cdr" and not filled:  # our own files repeat their samples in ROS 2's form
                 bag.add(channel.topic, channel.schema, channel.definition, batch.log_times, batch.data)
             else:
                 bag.others[channel.topic] = channel.schema
-    return _own_log(path, contents, list(filled.values())) if filled else bag.log("mcap", [path])
+    if not filled:
+        return bag.log("mcap", [path])
+    log = _own_log(path, contents, list(filled.values()))
+    if not contents.cut_off:
+        return log
+    notes = (*log.provenance.notes, "the recording was never finished, and is read as far as it goes")
+    return replace(log, provenance=replace(log.provenance, notes=notes))
+
+
+def _rows_batch(place: str, channel: Channel, columns: dict[str, tuple[str, ...]], messages: list[bytes]) -> None:
+    """Rows of a live recording."""
+    width = 2 + sum(len(v) for v in columns.values())
+    data = b"".join(messages)
+    if len(data) % (8 * width):
+        raise BadInput(f"{place}: {len(data)} bytes are no whole number of rows of {width} numbers")
+    rows = np.frombuffer(data, "<f8").reshape(-1, width)
+    channel.time.frombytes(rows[:, 0].tobytes())
+    channel.host_time.frombytes(rows[:, 1].tobytes())
+    first = 2
+    for name, names in columns.items():
+        if name in channel.columns:
+            channel.add(name, rows[:, first : first + len(names)])
+        first += len(names)
 
 
 def _columns(place: str, channel: mcap_records.Channel) -> dict[str, tuple[str, ...]]:
@@ -118,6 +148,7 @@ def _own_log(path: Path, contents: mcap_records.Contents, channels: list[Channel
     try:
         header = json.loads(contents.metadata.get(HEADER, {}).get("header", "{}"))
         known = {k: header[k] for k in ("version", "joints", "meta", "provenance", "order")} if header else {}
+        known = {k: v for k, v in known.items() if v is not None}  # a recording that grows does not know its order
     except (KeyError, ValueError, TypeError, RecursionError):
         raise BadInput(f"{path}: its metadata record {HEADER!r} is damaged") from None
     arrays: dict[str, np.ndarray] = {}
