@@ -50,7 +50,7 @@ def fit(
 
     For example:
 
-    gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5" --out fitted
+    gapless fit arm monday.mcap tuesday.mcap --fix "gains.kp/*=14.5" --out fitted
 
     gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0 --out walked
 

@@ -154,7 +154,7 @@ def _trained(fit: Fit, setting: Setting, tick: Tick) -> tuple[list[Net], Materia
     felt: list[Material] = []
     for label, values, blocks in parts:
         rng = np.random.default_rng(0)
-        now, vector, numbers = twin, values, np.empty(0)
+        now, vector, numbers = twin, values, np.empty((0, 0))
         for turn, rounds in enumerate(PASSES):
             tick(f"{NAME}: learning from {label}, {turn + 1} of {len(PASSES)}")
             data = training.sized(_material(now, setting, vector, fit.zeros))
@@ -163,9 +163,7 @@ def _trained(fit: Fit, setting: Setting, tick: Tick) -> tuple[list[Net], Materia
             numbers = training.numbers_of(nets) if turn == 0 else numbers
             numbers = training.trained(data.within(blocks), numbers, rng, rounds)
             if turn + 1 < len(PASSES):
-                own = [
-                    replace(n, members=(training.rounded(w[learned.HEAD :]),)) for n, w in zip(nets, list(numbers), strict=True)
-                ]
+                own = [replace(n, members=(training.rounded(numbers[j, learned.HEAD :]),)) for j, n in enumerate(nets)]
                 now = twin.plus(Residual(tuple(own)))
         members.append(numbers)
         felt.append(data)
