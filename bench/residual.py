@@ -123,15 +123,15 @@ def lacking() -> Iterator[None]:
 
 
 def hidden(robot: str, what: str) -> StandInSpec:
-    """A robot with something that the twin lacks, of a size as met in practice: 4 % of the torque limit, a spring as stiff as
-    the drive, play of 20 mrad."""
+    """A robot with something that the twin lacks, of a size as met in practice: 4 % of the torque limit, a spring of 0.8 of
+    the drive's stiffness, play of 20 mrad."""
     twin = Twin.load(robot, in_air=robot == "quadruped")
     limits = {d.name: torque_limit(twin.model, d.actuator) for d in twin.drives}
     kp = min(p.nominal for p in twin.space.parameters if p.quantity == "gains.kp")
     add: dict[str, dict[str, Any]] = {
         "hysteresis": {"windup": 0.05},
         "ripple": {"periods": dict.fromkeys(twin.joints, 9.0)},
-        "flex": {"stiffness": kp, "damping": 0.005 * kp},
+        "flex": {"stiffness": 0.8 * kp, "damping": 0.004 * kp},
         "backlash": {"width": 0.02},
         "nothing": {},
     }
