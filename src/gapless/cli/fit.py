@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gapless.identify import Crew, Fit, WalkingFit
     from gapless.logs import Log
+    from gapless.residual import Learnt
     from gapless.twin import Stated, Twin
 
 Fixed = Annotated[
@@ -36,6 +37,7 @@ def fit(
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
     method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
     particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
+    residual: Literal["off", "auto", "force"] = "off",
     policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     command: Command = None,
     resume: Flag = False,
@@ -48,9 +50,7 @@ def fit(
 
     For example:
 
-    gapless fit arm monday.mcap tuesday.mcap --out fitted
-
-    gapless fit so101.xml motions/ --mapping so101 --fix "gains.kp/*=14.5" --out fitted
+    gapless fit arm monday.mcap tuesday.mcap --fix "gains.kp/*=14.5" --out fitted
 
     gapless fit quadruped walk.npz --policy runs/walk --command 0.5,0,0 --out walked
 
@@ -64,45 +64,73 @@ def fit(
     Args:
         fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5"; the same as --set here.
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
-        method: evolve goes on with CMA-ES in the full model, for minutes. posterior learns all that the logs leave possible
-            from simulations, by a network (needs gapless[posterior]).
+        method: evolve goes on with CMA-ES, for minutes. posterior learns all that is possible (needs gapless[posterior]).
         particles: Write the belief as so many weighted samples instead of a Gaussian.
+        residual: auto learns what no number explains and keeps it where it predicts unseen motion better; force keeps it.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
         resume: Go on with what DIR has of an earlier run.
-        compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved between the
-            recordings, and what may have changed. Its page is written if --out is given.
+        compare: Two folders of earlier fits of the same robot, instead of a model and logs: which numbers moved, and why.
         out: Folder for the results; needed, except with --compare.
     """
     from gapless import identify
     from gapless.logs import load_mapping, read_all
+    from gapless.residual import learn
     from gapless.twin import known_values
 
     if compare or not model:
         return _compare(compare, bool(model or logs), out, overwrite, json)
     stated = about.stated()
-    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
-    if crew and (method, particles, resume, in_air, signals) != ("least-squares", 0, False, False, ("q",)):
-        raise BadInput("--policy fits a robot that walked, without --method, --particles, --resume, --in-air and --signals")
+    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
+    if crew:
+        usual = (method, particles, resume, in_air, signals, residual) == ("least-squares", 0, False, False, ("q",), "off")
+        return _walked(twin, read, crew, fixed, usual, unreadable, out, json)
     with stages() as tell:
-        result = identify.fit_walking(twin, read, crew, fixed, tell) if crew else identify.fit(
+        found = identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
             progress=out / "progress.json", resume=resume, tick=tell,
         )  # fmt: skip
-    _show(result, unreadable, out, json)
+        found, learnt = learn(found, read, residual, tell)
+    _show(found, learnt, unreadable, out, json)
 
 
-def _show(result: Fit | WalkingFit, unreadable: Sequence[str], out: Path, json: bool) -> None:
+def _walked(
+    twin: Twin,
+    read: Sequence[Log],
+    crew: Crew,
+    fixed: dict[str, float],
+    usual: bool,
+    unreadable: Sequence[str],
+    out: Path,
+    json: bool,
+) -> None:
+    """Fit a robot that walked under a policy. usual: whether nothing was asked for that only other fits have."""
+    from gapless import identify
+
+    if not usual:
+        raise BadInput(
+            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals, --residual"
+        )
+    with stages() as tell:
+        result = identify.fit_walking(twin, read, crew, fixed, tell)
+    _show(result, None, unreadable, out, json)
+
+
+def _show(result: Fit | WalkingFit, learnt: Learnt | None, unreadable: Sequence[str], out: Path, json: bool) -> None:
     result = replace(result, warnings=[*result.warnings, *(f"left out {why}" for why in unreadable)])
     options.assumed(result.twin)
     result.save(out)
     options.show(result, json)
     if not json:
         options.tell(f"{result.seconds:.1f} s; twin.xml, belief.json, {result.NAME}.json and report.html are in {out}")
+    if learnt is not None:
+        learnt.save(out / "residual")
+        if not json:
+            options.show(learnt, json)
 
 
 def _given(

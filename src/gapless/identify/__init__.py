@@ -11,15 +11,17 @@ from gapless.identify.detection_limits import DetectionLimit, detection_limit, h
 from gapless.identify.excitation.design import WORK, excite
 from gapless.identify.excitation.limits import Guard, limits_of
 from gapless.identify.excitation.result import Excitation
-from gapless.identify.fitting import fit_admitted
+from gapless.identify.fitting import SCORE_SECONDS, fit_admitted
 from gapless.identify.from_logs import fit
 from gapless.identify.full_model.window_objective import Objective, solve as solve_windows, typical
 from gapless.identify.least_squares import DIFFERENCE, colouring, least_squares
 from gapless.identify.memory import key_of as fit_key
 from gapless.identify.per_joint.inverse_dynamics import trajectory_of
 from gapless.identify.per_joint.kernel import gather
+from gapless.identify.per_joint.ladder import Rung, gain_of
 from gapless.identify.per_joint.problem import problem, settle
 from gapless.identify.result import Fit
+from gapless.identify.score import Scorer, by_block, scores
 from gapless.identify.walking.fitting import fit_walking, walking_distance
 from gapless.identify.walking.result import WalkingFit
 from gapless.identify.walking.rollout import Crew

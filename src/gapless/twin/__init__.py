@@ -29,10 +29,12 @@ from gapless.twin.mechanisms.disturbance import Disturbance
 from gapless.twin.mechanisms.flex import Flex
 from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF, Friction, dry_friction
 from gapless.twin.mechanisms.gains import KD, KP, Gains
+from gapless.twin.mechanisms.hysteresis import Hysteresis
 from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
 from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.mechanisms.offset import Offset
+from gapless.twin.mechanisms.residual import Net, Residual
 from gapless.twin.mechanisms.ripple import Ripple
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table

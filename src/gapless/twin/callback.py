@@ -1,18 +1,19 @@
-"""Friction that depends on speed, load and angle: a compiled `mjcb_control` that sets each joint's dry friction every step.
+"""What is computed within the engine's step: a compiled `mjcb_control` for dry friction and learned torque.
 
-Its per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them. The callback does nothing to
-joints (or models) that are not marked there, so it can stay installed while other models run.
+Friction's per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them; `learned` says where those
+of learned torque live. The callback does nothing to joints (or models) that are not marked, so it can stay installed while
+other models run.
 """
 
-import ctypes
 import functools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mujoco
 
 from gapless.errors import BadInput
+from gapless.twin import learned
+from gapless.twin.engine_memory import library, offsets, readers
 
 LEAST = 1e-9  # N m: the smallest dry friction that still makes a constraint row
 COLUMNS = 8  # stribeck, stribeck_speed, load, load2, angle, angle2, home angle, mark
@@ -57,6 +58,11 @@ def slot(model: mujoco.MjModel) -> int:
 
 def needed(model: mujoco.MjModel) -> bool:
     """Whether a model has joints marked for the callback."""
+    return frictional(model) or learned.marked(model)
+
+
+def frictional(model: mujoco.MjModel) -> bool:
+    """Whether dry friction of some joints depends on speed, load or angle."""
     return bool(model.nuser_jnt >= COLUMNS and (model.jnt_user[:, -1] == MARKED).any())
 
 
@@ -65,7 +71,10 @@ def install() -> None:
     ours = _compiled()
     now = mujoco.get_mjcb_control()
     if now is not None and now != _installed.get("object"):
-        raise BadInput("another mjcb_control is installed, and speed- or load-dependent friction needs that place: remove it")
+        raise BadInput(
+            "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: "
+            "remove it"
+        )
     if now is None:
         _installed["object"] = ours.ctypes
         mujoco.set_mjcb_control(ours.ctypes)
@@ -83,16 +92,16 @@ def _compiled() -> Any:
     from gapless.twin.mechanisms.friction import dry_friction
 
     in_model = ("njnt", "nuser_jnt", "nv", "jnt_user", "jnt_qposadr", "dof_jntid", "dof_frictionloss")
-    n_jnt, n_user, n_v, user_at, qpos_adr_at, dof_joint_at, loss_at = _offsets("mjModel", in_model)
+    n_jnt, n_user, n_v, user_at, qpos_adr_at, dof_joint_at, loss_at = offsets("mjModel", in_model)
     in_data = ("ne", "nf", "efc_type", "efc_id", "efc_frictionloss", "qpos", "qvel", "qfrc_actuator")
-    ne_at, nf_at, type_at, id_at, efc_at, qpos_at, qvel_at, torque_at = _offsets("mjData", in_data)
+    ne_at, nf_at, type_at, id_at, efc_at, qpos_at, qvel_at, torque_at = offsets("mjData", in_data)
     friction_dof = int(mujoco.mjtConstraint.mjCNSTR_FRICTION_DOF)
     actuate: Callable[[Any, Any], None] = library().mj_fwdActuation
-    read_size, _ = _readers(numba, types.int64)
-    read_int, integers = _readers(numba, types.int32)
-    _, numbers = _readers(numba, types.float64)
+    read_size, _ = readers(numba, types.int64)
+    read_int, integers = readers(numba, types.int32)
+    _, numbers = readers(numba, types.float64)
 
-    @cfunc(types.void(types.voidptr, types.voidptr))
+    @numba.njit
     def friction(m, d):  # type: ignore[no-untyped-def]
         columns = read_size(m, n_user)
         if columns < COLUMNS:
@@ -123,90 +132,11 @@ def _compiled() -> Any:
             rest = user[start], user[start + 1], user[start + 2], user[start + 3], user[start + 4], user[start + 5]
             limit[row] = max(dry_friction(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
-    return friction
+    nets = learned.applied()
 
+    @cfunc(types.void(types.voidptr, types.voidptr))
+    def step(m, d):  # type: ignore[no-untyped-def]
+        friction(m, d)
+        nets(m, d)
 
-def _readers(numba: Any, kind: Any) -> tuple[Any, Any]:
-    """Compiled functions that read one value of a kind at an offset into a struct, and the array that a pointer there is of."""
-    pointer, carray, address_type = _cast(), numba.carray, numba.types.int64
-
-    @numba.njit(inline="always")
-    def one(base, offset):  # type: ignore[no-untyped-def]
-        return carray(pointer(base, offset), 1, dtype=kind)[0]
-
-    @numba.njit(inline="always")
-    def several(base, offset, size):  # type: ignore[no-untyped-def]
-        address = carray(pointer(base, offset), 1, dtype=address_type)[0]
-        return carray(pointer(address, 0), size, dtype=kind)
-
-    return one, several
-
-
-def _cast() -> Any:
-    """An intrinsic that makes a pointer from an address (or another pointer) and an offset in bytes."""
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
-    @intrinsic
-    def pointer(typingctx, base, offset):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            value, by = args
-            if not isinstance(signature.args[0], types.Integer):
-                value = builder.ptrtoint(value, cgutils.intp_t)
-            by = context.cast(builder, by, signature.args[1], types.intp)
-            return builder.inttoptr(builder.add(value, by), cgutils.voidptr_t)
-
-        return types.voidptr(base, offset), codegen
-
-    return pointer
-
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    """MuJoCo's own shared library, already loaded by the bindings."""
-    import glob
-    import os
-
-    files = glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "libmujoco.*"))
-    if not files:
-        raise BadInput("MuJoCo's shared library was not found beside its Python package; reinstall mujoco")
-    lib = ctypes.CDLL(files[0])
-    lib.mj_fwdActuation.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    lib.mj_fwdActuation.restype = None
-    lib._mjPRIVATE__set_xml_precision.argtypes = [ctypes.c_int]
-    return lib
-
-
-@functools.cache
-def _struct(name: str) -> Any:
-    """One of MuJoCo's structs as C lays it out."""
-    from mujoco.introspect import structs
-
-    return _laid_out(structs.STRUCTS[name].fields)
-
-
-def _offsets(struct: str, fields: Sequence[str]) -> list[int]:
-    """Where fields of one of MuJoCo's structs are in it [bytes]."""
-    return [getattr(_struct(struct), name).offset for name in fields]
-
-
-def _laid_out(fields: Any) -> Any:
-    return type("Struct", (ctypes.Structure,), {"_fields_": [(f.name, _type_of(f.type)) for f in fields]})
-
-
-def _type_of(kind: Any) -> Any:
-    """A ctypes type as large and as aligned as a C type that MuJoCo's introspection describes."""
-    from mujoco.introspect import structs
-
-    name = str(kind)
-    if name.endswith("*"):
-        return ctypes.c_void_p
-    if name.endswith("]"):
-        return _type_of(kind.inner_type) * math.prod(kind.extents)
-    if hasattr(kind, "fields"):
-        return _laid_out(kind.fields)
-    if name in structs.STRUCTS:
-        return _struct(name)
-    small = {"int": ctypes.c_int, "float": ctypes.c_float, "mjtBool": ctypes.c_uint8, "mjtByte": ctypes.c_uint8}
-    return small.get(name, ctypes.c_int64)  # the rest: mjtNum, mjtSize, size_t
+    return step

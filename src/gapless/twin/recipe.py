@@ -15,11 +15,12 @@ from gapless.twin import belief as beliefs, callback
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.gains import Gains
+from gapless.twin.mechanisms.residual import Residual
 from gapless.twin.twin import Twin
 
 POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
 """Settings of mechanisms that cannot be zero."""
-SIGNED = ("ambient", "step_at", "point")
+SIGNED = ("ambient", "step_at", "point", "centre", "low", "high", "members")
 """Settings that can be negative, as others cannot."""
 MOST = 1000
 """Mechanisms, joints or entries that a recipe may list."""
@@ -57,7 +58,10 @@ def load(
         made = [_mechanism(m) for m in _few(given.get("mechanisms", []), "mechanisms", checks.listed)]
         centre = {str(j): checks.number(a, str(j)) for j, a in _few(given.get("centre", {}), "centre", checks.mapping).items()}
         joints = _few(given.get("joints", []), "joints", checks.listed)
-        twin = Twin.load(robot, add=_merged(made, add), in_air=in_air)
+        step = next(
+            (net.timestep for m in made if isinstance(m, Residual) for net in m.nets), None
+        )  # networks hold at theirs only
+        twin = Twin.load(robot, add=_merged(made, add), timestep=step, in_air=in_air)
         if "joints" in given and sorted(map(str, joints)) != sorted(twin.joints):
             named = ", ".join(map(str, joints[:3]))
             raise BadInput(f"it is about a robot with the joints {named}…, and {robot.name} has others")

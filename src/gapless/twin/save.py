@@ -12,7 +12,8 @@ import mujoco
 import numpy as np
 
 from gapless.robots import ONE_AXIS, Drive, is_dc_motor, is_position_servo
-from gapless.twin import callback
+from gapless.twin import callback, learned
+from gapless.twin.engine_memory import library as engine_library
 from gapless.twin.mechanism import Fields, field_of
 
 DIGITS = 17  # of a float64
@@ -25,7 +26,7 @@ LINEAR = 1  # interpolation of a delayed command: 0 hold, 1 linear, 2 cubic
 @contextlib.contextmanager
 def _all_digits() -> Iterator[None]:
     """MuJoCo saves six digits; its library can be told to save them all."""
-    library = callback.library()
+    library = engine_library()
     before = library._mjPRIVATE__get_xml_precision()
     library._mjPRIVATE__set_xml_precision(DIGITS)
     try:
@@ -65,10 +66,15 @@ def write(
             f"Not in this file, since it is computed while stepping: the torque of {', '.join(computed)}. "
             "The twin that has it is made from the belief's file (`gapless.twin.load_recipe`)."
         )
-    if callback.needed(model):
+    if callback.frictional(model):
         notes.append(
             "Dry friction here depends on speed, load or angle, which needs a callback: "
             "`from gapless.twin import callback; callback.install()` before stepping. Without it, only Coulomb friction acts."
+        )
+    if learned.marked(model):
+        notes.append(
+            "A learned torque acts here besides, whose networks are the numerics named gapless_residual: it needs the same "
+            "callback, `from gapless.twin import callback; callback.install()`. A plain MuJoCo lacks it."
         )
     _copy_files(spec, path.resolve().parent)
     for text in [t for t in spec.texts if t.name == "gapless"]:

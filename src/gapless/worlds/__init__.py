@@ -13,7 +13,7 @@ from gapless.worlds.motions import multisine, periods as motion_periods, plan as
 from gapless.worlds.recording import record
 from gapless.worlds.replayer import BASE as BASE_SIGNALS, Replay, Replayer, replay
 from gapless.worlds.rollout import Sampler
-from gapless.worlds.sense import Sense
+from gapless.worlds.sense import Sense, age_of
 from gapless.worlds.standin import (
     Spec as StandInSpec,
     StandIn,

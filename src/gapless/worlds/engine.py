@@ -1,7 +1,7 @@
 """The engine: n copies of one model stepped together. Nothing outside this file knows which engine it is."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import mujoco
@@ -35,6 +35,9 @@ class Engine(Protocol):
         Returns:
             World to what broke in its physics. Its record repeats from there on, and its state is not to be used.
         """
+
+
+MakeEngine = Callable[[mujoco.MjModel, int, int], Engine]
 
 
 class BatchEngine:

@@ -23,6 +23,7 @@ from gapless.rotations import multiply
 from gapless.twin import KD, KP, Fields, Point, Space, Twin
 from gapless.worlds.command_path import CommandPath, Stream
 from gapless.worlds.drive_commands import drive_commands, held_controls
+from gapless.worlds.engine import BatchEngine, MakeEngine
 from gapless.worlds.initial_state import base_state, joint_columns, trusted_velocity, undriven_state
 from gapless.worlds.rollout import Failure, Sampler
 from gapless.worlds.sense import Mounting, columns_of
@@ -85,6 +86,7 @@ class Replayer:
         threads: int = 0,
         end: float | None = None,
         starts: ArrayLike | None = None,
+        engine: MakeEngine = BatchEngine,
     ):
         """Line a log up with a twin.
 
@@ -95,7 +97,9 @@ class Replayer:
             threads: 0 for one per core.
             end: how much of the log to use [s]; all of it unless given.
             starts: when windows start, on the log's clock [s]; end to end unless given.
+            engine: what steps the worlds.
         """
+        self._engine = engine
         self.joints = _joints(twin, log)
         log = _once(log)
         self.twin, self.log = twin, log
@@ -229,9 +233,8 @@ class Replayer:
 
     def _fresh(self, n: int) -> Worlds:
         if self._worlds is None or self._worlds.n != n:
-            self._worlds = Worlds(
-                self.twin, n, Point(self.twin.space, self.twin.space.nominal), threads=self._threads, signals=("q",)
-            )
+            nominal = Point(self.twin.space, self.twin.space.nominal)
+            self._worlds = Worlds(self.twin, n, nominal, threads=self._threads, signals=("q",), engine=self._engine)
         return self._worlds
 
     def _write(self, worlds: Worlds, full: Array, window: Ints, step: int, ids: Ints) -> None:

@@ -13,7 +13,7 @@ from gapless.files import available_memory
 from gapless.robots import base_joint, imu_of
 from gapless.twin import Belief, Fields, Point, Twin, callback
 from gapless.worlds.command_path import CommandPath, Stream, settled_activation
-from gapless.worlds.engine import BatchEngine, Engine
+from gapless.worlds.engine import BatchEngine, MakeEngine
 from gapless.worlds.rollout import Chunk, Failure, roll
 from gapless.worlds.sense import Sense, age_of
 
@@ -40,7 +40,7 @@ class Worlds:
         rng: np.random.Generator | None = None,
         signals: Sequence[str] = (),
         threads: int = 0,
-        engine: Callable[[mujoco.MjModel, int, int], Engine] = BatchEngine,
+        engine: MakeEngine = BatchEngine,
     ):
         """Build the worlds and reset them all.
 

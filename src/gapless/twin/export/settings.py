@@ -184,7 +184,7 @@ def _dry(
     """Dry friction of a moving, unloaded joint at an angle, and what is added to it at rest (Stribeck's) [N m]."""
     coulomb = float(model.dof_frictionloss[d.dof])
     alone = fitted.get(f"friction.coulomb/{d.name}", Number.known(coulomb))
-    if not (callback.needed(model) and model.jnt_user[d.joint, -1] == callback.MARKED):
+    if not (callback.frictional(model) and model.jnt_user[d.joint, -1] == callback.MARKED):
         return alone, 0.0
     stribeck, _, _, _, linear, square, home, _ = model.jnt_user[d.joint, callback.slot(model) :]
     if not linear and not square:

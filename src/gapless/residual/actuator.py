@@ -1,0 +1,270 @@
+"""Actuator networks (Hwangbo 2019): measured torque from the history of command and velocity, beside simpler laws of the same.
+
+The first part of each log is learned from and the rest judges, so a network that only remembers is found out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.console import RenderableType
+
+from gapless.arrays import Array, Bools
+from gapless.errors import BadInput
+from gapless.files import atomic
+from gapless.logs import Log
+from gapless.plain import NOT_SAVED
+from gapless.report import Result, Section, Table, Verdict, in_terminal
+from gapless.residual.files import onnx_file, write_onnx
+
+LAGS = (0.0, 0.0075, 0.015)  # s: of the history, as the released weights of the paper have them
+DELAYS = np.arange(0.0, 0.0301, 0.001)  # s: tried for the PD law
+TRAIN = 0.7  # share of each log that is learned from
+LEAST = 2.0  # s of logs that can be split so
+HIDDEN, ROUNDS, BATCH, RATE = 32, 2000, 256, 3e-3
+LAYERS = ("in", "in_bias", "middle", "middle_bias", "out", "out_bias")
+FILE = "actuator.npz"
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Root mean square error of torque on what was not learned from, by each law [N m]."""
+
+    pd: float
+    """Gain times error and damping; of a drive that is commanded in torque, a share of that and damping."""
+    pd_delayed: float
+    delay: float
+    """Of the best such law [s]."""
+    linear: float
+    """Regression on what the network sees."""
+    network: float
+    torque: float
+    """Root mean square of the torque itself."""
+
+    @property
+    def best(self) -> bool:
+        """Whether the network is better than all the others."""
+        return self.network < min(self.pd, self.pd_delayed, self.linear)
+
+
+@dataclass(frozen=True)
+class DriveNet:
+    """A network of two hidden layers from scaled inputs to scaled torque; it takes inputs within what it was trained in."""
+
+    centre: Array
+    """Of each input. Shape: (inputs,)."""
+    spread: Array
+    reach: Array
+    """Largest input in training, in units of its spread."""
+    scale: Array
+    """Mean and spread of the torque [N m]. Shape: (2,)."""
+    layers: tuple[Array, ...]
+    """In the order of `LAYERS`."""
+
+    def __call__(self, inputs: Array) -> Array:
+        """Torque [N m]. inputs: (samples, inputs), as `history` gives them."""
+        u = np.clip((inputs - self.centre) / self.spread, -self.reach, self.reach)
+        return np.asarray(self.scale[0] + self.scale[1] * _forward(self.layers, u)[-1][:, 0])
+
+
+@dataclass(frozen=True, repr=False)
+class Actuator(Result):
+    """What predicts the measured torque of each drive, and whether a network is worth it."""
+
+    NAME = "actuator"
+
+    command: str
+    """What drives were told: "q_cmd" or "tau_cmd"."""
+    joints: dict[str, Laws]
+    seconds_used: float
+    seconds_given: float
+    nets: dict[str, DriveNet] = field(default_factory=dict, metadata=NOT_SAVED)
+
+    @property
+    def title(self) -> str:
+        return "Actuator networks"
+
+    def verdict(self) -> Verdict:
+        good = [name for name, laws in self.joints.items() if laws.best]
+        each = "; ".join(
+            f"{n}: {j.network:.3g} N m, linear {j.linear:.3g}, best PD {j.pd_delayed:.3g}" for n, j in self.joints.items()
+        )
+        if len(good) == len(self.joints):
+            return Verdict(f"The network predicts unseen torque better than simpler laws do at every joint ({each}).", True)
+        worse = ", ".join(n for n in self.joints if n not in good)
+        return Verdict(f"The network is no better than a simpler law at {worse}: use that law there ({each}).", False)
+
+    def sections(self) -> Iterator[Section]:
+        yield self._laws()
+        share = round(100 * TRAIN)
+        yield Section("What it is from", [f"Learned from the first {share} % of each log and judged by the rest: {self.used}."])
+
+    def glance(self) -> Iterable[RenderableType]:
+        return [in_terminal(self._laws())]
+
+    def _laws(self) -> Section:
+        head = ["joint", "PD", "PD, delayed", "delay [ms]", "linear", "network", "torque itself"]
+        rows = [
+            [name, *(f"{v:.4g}" for v in (j.pd, j.pd_delayed, 1000 * j.delay, j.linear, j.network, j.torque))]
+            for name, j in self.joints.items()
+        ]
+        return Section("Error of torque on what was not learned from [N m]", table=Table(head, rows))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write actuator.json and report.html, the weights as actuator.npz, and an ONNX file a joint."""
+        super().save(folder)
+        arrays = {f"{joint}/{name}": value for joint, net in self.nets.items() for name, value in _arrays(net).items()}
+        with atomic(Path(folder) / FILE) as part, open(part, "wb") as file:
+            np.savez(file, joints=np.array(list(self.nets)), **arrays)  # type: ignore[arg-type]
+        for joint, net in self.nets.items():
+            _save_onnx(net, onnx_file(Path(folder), joint), joint, self.command)
+
+
+def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
+    """Learn the torque of each drive from logs that measured it."""
+    command = _command(logs)
+    length = sum(float(log["tau"].time[-1] - log["tau"].time[0]) for log in logs)
+    if length < LEAST:
+        raise BadInput(
+            f"the logs last {length:.2g} s, and {LEAST:g} s are needed to learn from one part and be judged by the rest"
+        )
+    joints, nets, rng = {}, {}, np.random.default_rng(seed)
+    for joint in logs[0]["tau"].columns:
+        parts = [_samples(log, joint, command) for log in logs]
+        inputs, torque, late = (np.concatenate([p[k] for p in parts]) for k in (0, 1, 3))
+        first = np.concatenate([p[2] for p in parts])
+        if torque.min() >= 0 and _turns(logs, joint):
+            raise BadInput(
+                f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
+                "torque; give it a sign and scale it by the torque constant, or use `gapless fit --residual auto` without it"
+            )
+        nets[joint] = _trained(inputs[first], torque[first], rng)
+        joints[joint] = _laws(inputs, torque, first, late, nets[joint])
+    return Actuator(command, joints, length, length, nets)
+
+
+def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = LAGS) -> Array:
+    """What a drive was told (error of position, or torque) and its velocity, now and before. Shape: (times, 2 * lags)."""
+    columns = []
+    for lag in lags:
+        at = times - lag
+        told = log.at(command, at)[:, log[command].columns.index(joint)]
+        if command == "q_cmd":
+            told = told - log.at("q", at)[:, log["q"].columns.index(joint)]
+        columns += [told, log.at("dq", at)[:, log["dq"].columns.index(joint)]]
+    return np.column_stack(columns)
+
+
+def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Bools, Array]:
+    """History, torque, whether each sample is learned from, and the PD law's two inputs at each delay."""
+    clock, torque = log["tau"].time, log["tau"].of([joint])[:, 0]
+    clock, torque = clock[np.isfinite(torque)], torque[np.isfinite(torque)]
+    since = clock - clock[0]
+    late = history(log, joint, command, clock, DELAYS.tolist()).reshape(len(clock), len(DELAYS), 2)
+    return history(log, joint, command, clock), torque, since < TRAIN * since[-1], late
+
+
+def _command(logs: Sequence[Log]) -> str:
+    for log in logs:
+        missing = [s for s in ("q", "dq", "tau") if s not in log.signals]
+        if missing:
+            raise BadInput(
+                f"{log.name}: has no {' and no '.join(missing)}, and an actuator network learns measured torque (tau)"
+            )
+    told = {s for s in ("tau_cmd", "q_cmd") if all(s in log.signals for log in logs)}
+    if not told:
+        raise BadInput("the logs have neither q_cmd nor tau_cmd in common: a network needs what the drives were told")
+    return "tau_cmd" if "tau_cmd" in told else "q_cmd"
+
+
+def _turns(logs: Sequence[Log], joint: str) -> bool:
+    v = np.concatenate([log["dq"].of([joint])[:, 0] for log in logs])
+    return bool(np.nanmin(v) < 0 < np.nanmax(v))
+
+
+def _laws(inputs: Array, torque: Array, first: Bools, late: Array, net: DriveNet) -> Laws:
+    def judged(columns: Array) -> tuple[float, float]:
+        """Error of regression where it is learned from, and where not."""
+        wide = np.column_stack([columns, np.ones(len(columns))])
+        error = torque - wide @ np.linalg.lstsq(wide[first], torque[first], rcond=None)[0]
+        return float(np.sqrt((error[first] ** 2).mean())), float(np.sqrt((error[~first] ** 2).mean()))
+
+    by_delay = [judged(late[:, k]) for k in range(len(DELAYS))]
+    best = int(np.argmin([seen for seen, _ in by_delay]))
+    error = float(np.sqrt(((net(inputs) - torque)[~first] ** 2).mean()))
+    size = float(np.sqrt((torque[~first] ** 2).mean()))
+    return Laws(by_delay[0][1], by_delay[best][1], float(DELAYS[best]), judged(inputs)[1], error, size)
+
+
+def _trained(inputs: Array, torque: Array, rng: np.random.Generator) -> DriveNet:
+    """A network after Adam (Kingma and Ba 2015) over random batches."""
+    centre, spread = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
+    scale = np.array([torque.mean(), max(float(torque.std()), 1e-9)])
+    u, y = (inputs - centre) / spread, (torque - scale[0]) / scale[1]
+    sizes = (inputs.shape[1], HIDDEN, HIDDEN, 1)
+    layers: list[Array] = []
+    for below, above in itertools.pairwise(sizes):
+        layers += [rng.normal(0, 1 / math.sqrt(below), (below, above)), np.zeros(above)]
+    mean, square = [np.zeros_like(w) for w in layers], [np.zeros_like(w) for w in layers]
+    for k in range(ROUNDS):
+        rows = rng.integers(0, len(u), min(BATCH, len(u)))
+        rate = RATE * 0.5 * (1 + math.cos(math.pi * k / ROUNDS))
+        for i, slope in enumerate(_slopes(layers, u[rows], y[rows])):
+            mean[i], square[i] = 0.9 * mean[i] + 0.1 * slope, 0.999 * square[i] + 0.001 * slope**2
+            layers[i] = layers[i] - rate * (mean[i] / (1 - 0.9 ** (k + 1))) / (
+                np.sqrt(square[i] / (1 - 0.999 ** (k + 1))) + 1e-8
+            )
+    return DriveNet(centre, spread, np.abs(u).max(axis=0), scale, tuple(layers))
+
+
+def _forward(layers: Sequence[Array], u: Array) -> list[Array]:
+    """Sums of both hidden layers, and the output."""
+    first = u @ layers[0] + layers[1]
+    second = first / (1 + np.abs(first)) @ layers[2] + layers[3]
+    return [first, second, second / (1 + np.abs(second)) @ layers[4] + layers[5]]
+
+
+def _slopes(layers: Sequence[Array], u: Array, y: Array) -> list[Array]:
+    """Of half the mean squared error by each layer's weights."""
+    first, second, out = _forward(layers, u)
+    a_out = (out - y[:, None]) / len(u)
+    a_second = a_out @ layers[4].T / (1 + np.abs(second)) ** 2
+    a_first = a_second @ layers[2].T / (1 + np.abs(first)) ** 2
+    units = first / (1 + np.abs(first)), second / (1 + np.abs(second))
+    return [u.T @ a_first, a_first.sum(0), units[0].T @ a_second, a_second.sum(0), units[1].T @ a_out, a_out.sum(0)]
+
+
+def _arrays(net: DriveNet) -> dict[str, Array]:
+    return {"centre": net.centre, "spread": net.spread, "reach": net.reach, "scale": net.scale} | dict(
+        zip(LAYERS, net.layers, strict=True)
+    )
+
+
+def _save_onnx(net: DriveNet, path: Path, joint: str, command: str) -> None:
+    arrays = _arrays(net)
+    constants = arrays | {"low": -net.reach, "out": net.layers[4][:, 0], "mean": net.scale[:1], "size": net.scale[1:]}
+    steps = [
+        ("Sub", ["inputs", "centre"], "shifted"),
+        ("Div", ["shifted", "spread"], "scaled"),
+        ("Max", ["scaled", "low"], "above"),
+        ("Min", ["above", "reach"], "clipped"),
+        ("MatMul", ["clipped", "in"], "a"),
+        ("Add", ["a", "in_bias"], "b"),
+        ("Softsign", ["b"], "c"),
+        ("MatMul", ["c", "middle"], "d"),
+        ("Add", ["d", "middle_bias"], "e"),
+        ("Softsign", ["e"], "f"),
+        ("MatMul", ["f", "out"], "g"),
+        ("Add", ["g", "out_bias"], "h"),
+        ("Mul", ["h", "size"], "i"),
+        ("Add", ["i", "mean"], "torque"),
+    ]
+    del constants["scale"]
+    named = ", ".join(f"{what} {1000 * lag:g} ms ago" for lag in LAGS for what in (command, "dq"))
+    write_onnx(path, steps, constants, len(net.centre), {"joint": joint, "inputs": named})
