@@ -25,6 +25,9 @@ Fixed = Annotated[
     tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
 ]
 
+ELSEWHERE = "--method, --particles, --resume, --in-air, --signals, --residual"
+"""What only fits of robots that did not walk under a policy take."""
+
 
 def fit(
     model: Annotated[Model, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = "",
@@ -82,42 +85,21 @@ def fit(
     stated = about.stated()
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
+    if crew and (method, particles, resume, in_air, signals, residual) != ("least-squares", 0, False, False, ("q",), "off"):
+        raise BadInput(f"--policy fits a robot that walked, without {ELSEWHERE}")
     known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
-    if crew:
-        usual = (method, particles, resume, in_air, signals, residual) == ("least-squares", 0, False, False, ("q",), "off")
-        return _walked(twin, read, crew, fixed, usual, unreadable, out, json)
     with stages() as tell:
+        if crew:
+            return _show(identify.fit_walking(twin, read, crew, fixed, tell), None, unreadable, out, json)
         found = identify.fit(
             twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
             progress=out / "progress.json", resume=resume, tick=tell,
         )  # fmt: skip
         found, learnt = learn(found, read, residual, tell)
     _show(found, learnt, unreadable, out, json)
-
-
-def _walked(
-    twin: Twin,
-    read: Sequence[Log],
-    crew: Crew,
-    fixed: dict[str, float],
-    usual: bool,
-    unreadable: Sequence[str],
-    out: Path,
-    json: bool,
-) -> None:
-    """Fit a robot that walked under a policy. usual: whether nothing was asked for that only other fits have."""
-    from gapless import identify
-
-    if not usual:
-        raise BadInput(
-            "--policy fits a robot that walked, without --method, --particles, --resume, --in-air, --signals, --residual"
-        )
-    with stages() as tell:
-        result = identify.fit_walking(twin, read, crew, fixed, tell)
-    _show(result, None, unreadable, out, json)
 
 
 def _show(result: Fit | WalkingFit, learnt: Learnt | None, unreadable: Sequence[str], out: Path, json: bool) -> None:

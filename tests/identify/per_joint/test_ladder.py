@@ -39,7 +39,7 @@ def legs(change: dict[str, float | str]) -> Fit:
     """A quadruped in the air that differs from its model in this, fitted."""
     spec = Spec("quadruped", in_air=True, tolerance=0, change=change, sensors={"noise_q": 0.0003, "noise_dq": 0.01})
     stand_in = StandIn(spec)
-    log = record(stand_in, plan("rich", build(spec), 7.0, np.random.default_rng(0)), stand_in.signal)
+    log = record(stand_in, plan("rich", build(spec), 5.0, np.random.default_rng(0)), stand_in.signal)
     return fit(Twin.load("quadruped", add=[Friction(full=True)], in_air=True), [log])
 
 
