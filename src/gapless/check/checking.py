@@ -60,6 +60,7 @@ def check(
             raise BadInput("a callable needs a contract: check(policy, robot, contract=...)")
         subject, name, framework = Subject(policy, stated, model, golden), type(policy).__name__, "a callable"
         sources, notes = {}, []
+    subject.contract.must_run_on_a_robot()
     flight = preflight(subject, command, seconds)
     checks, evidence = list(flight.checks), "simulation" if flight.walk else "the policy's files"
     if log is not None and not any(c.status == FAIL and c.boundary == NETWORK for c in checks):

@@ -4,6 +4,7 @@ A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
 
+from gapless.learn.context import Truth, context_of, with_context
 from gapless.learn.contract import build_contract
 from gapless.learn.course import (
     DRAWS as COURSE_DRAWS,
@@ -14,11 +15,12 @@ from gapless.learn.course import (
 )
 from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard, line as dashboard_line
-from gapless.learn.environment import Environment
+from gapless.learn.environment import Environment, Frame
 from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror, joints as joint_mirror
 from gapless.learn.presets import box_belief, draw_from
-from gapless.learn.run import News, Run, load_run, plan_run, train
+from gapless.learn.networks import FILE as NETWORKS, load_networks
+from gapless.learn.run import UNSEEN, Golden, News, Run, evaluate, load_run, plan_run, save_trained, train
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, Task, joint_terms
 from gapless.learn.tasks import task_of
@@ -28,7 +30,7 @@ def __getattr__(name: str) -> object:
     """What needs torch or gymnasium loads when it is used."""
     from importlib import import_module
 
-    lazy = {"Learner": "learner", "Progress": "learner", "GymEnvironment": "gym"}
+    lazy = {"Learner": "learner", "Progress": "learner", "Deterministic": "learner", "GymEnvironment": "gym", "encoder": "encoder"}
     if name not in lazy:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"gapless.learn.{lazy[name]}"), name)

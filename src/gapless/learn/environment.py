@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.learn import mirror
+from gapless.learn.context import Truth
 from gapless.learn.contract import build_contract
 from gapless.learn.scene import Scene
 from gapless.learn.task import Task
@@ -78,6 +79,8 @@ class Environment:
         check_drives(twin, self.contract)
         self._columns = self.contract.columns(twin.joints)
         kinds = {t.kind for t in self.contract.observation.terms}
+        context = self.contract.context
+        self._told = Truth(context, twin) if context and context.value is None and "context" in kinds else None
         usual = ("q", "dq", "quat", "gyro") if twin.floating else ("q", "dq")
         signals = (*usual, *(s for s in ("tau", "acc") if s in kinds))
         self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], signals, threads)
@@ -102,6 +105,8 @@ class Environment:
         """Hardness of the ground where each episode started, 0 to 1; 0 on a floor."""
         self._command = np.tile(self.worlds.home_command, (n, 1))
         self._fresh = np.ones(n, bool)  # no previous target yet: the action filter starts unfiltered
+        self.change_every = np.inf
+        """Mean time between changes of a robot's parameters in mid-episode [s]."""
         self.keep_final = False
         """Whether a step also gives the last observation of episodes that end in it."""
 
@@ -118,6 +123,7 @@ class Environment:
         scene.last_action, scene.action = scene.action, np.array(action, float)
         self._command[:, self._controls] = self._targets()
         self._push()
+        self._change()
         self.worlds.step(self._command)
         scene.advance()
         scene.gait.advance(scene.command, self._estimate(self.worlds.readings) if scene.gait.wake else {})
@@ -193,10 +199,7 @@ class Environment:
             qpos[:, base + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
         worlds.reset(ids, qpos, qvel)
         scene.update(ids)
-        scaled = worlds.belief.space.to_scaled(worlds.values[ids])
-        # left and right encoder zeros would cancel in the mean: show their size
-        scaled[:, self._encoders] = np.abs(scaled[:, self._encoders])
-        self._parameters[ids] = np.clip(scaled, -SPREAD, SPREAD) @ self._by_quantity
+        self._parameters[ids] = self._shown(ids)
         which = np.zeros(self.n, bool)
         which[ids] = True
         self._observer.reset(which)
@@ -241,10 +244,25 @@ class Environment:
         self.worlds.push(kick, due)
         self._next_push[due] += self._push_delay(len(due))
 
+    def _change(self) -> None:
+        """Draw new parameters where it happens that a robot changes."""
+        if self.change_every < np.inf:
+            self.worlds.redraw(np.flatnonzero(self._rng.random(self.n) < self.scene.dt / self.change_every))
+            self._parameters[:] = self._shown(np.arange(self.n))
+
+    def _shown(self, ids: Ints) -> Array:
+        """Parameters of worlds as the critic sees them, averaged over joints and links. Shape: (k, quantities)."""
+        scaled = self.worlds.belief.space.to_scaled(self.worlds.values[ids])
+        # left and right encoder zeros would cancel in the mean: show their size
+        scaled[:, self._encoders] = np.abs(scaled[:, self._encoders])
+        return np.clip(scaled, -SPREAD, SPREAD) @ self._by_quantity
+
     def _observe(self, keep: bool = True) -> dict[str, Frame]:
         """What both groups see now; without `keep` no history remembers it."""
         scene, sensed, order = self.scene, self.worlds.readings, self._columns
         readings = sensed | self._estimate(sensed) | {s: sensed[s][:, order] for s in ("q", "dq", "tau") if s in sensed}
+        if self._told is not None:
+            readings["context"] = self._told(self.worlds)
         true = {"q": scene.q[:, order], "dq": scene.dq[:, order]}
         if scene.floating:
             true |= {"quat": scene.quat, "gyro": scene.turn, "velocity": scene.velocity}

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from gapless.arrays import Array, Bools
+from gapless.learn.encoder import with_encoder
 from gapless.learn.environment import Environment
 from gapless.learn.networks import by_columns
 from gapless.learn.settings import PPOSettings
@@ -58,19 +59,23 @@ class Learner:
     (networks, optimiser, chunk) is all there is to know, and a run that was stopped goes on as if it had not been.
     """
 
-    def __init__(self, make: Callable[[np.random.Generator, float], Environment], settings: PPOSettings, seed: int):
+    def __init__(
+        self, make: Callable[[np.random.Generator, float], Environment], settings: PPOSettings, seed: int, latent: int = 0
+    ):
         """Build everything.
 
         Args:
             make: an environment from a source of randomness and how hard it is to be, 0 to 1.
             settings: of PPO.
             seed: the same seed gives the same bits.
+            latent: numbers that an encoder makes of the context; 0 shows it to the policy as it is.
         """
         self.settings, self.seed, self.iteration = settings, seed, 0
         self._make, self._tuned = make, False
         self._begin()
         with contextlib.redirect_stdout(io.StringIO()):  # it prints the networks
-            self.alg = SideBySide.construct_algorithm(self.env.get_observations(), self.env, settings.rsl(), "cpu")
+            configuration = with_encoder(settings.rsl(), self.environment.contract, latent) if latent else settings.rsl()
+            self.alg = SideBySide.construct_algorithm(self.env.get_observations(), self.env, configuration, "cpu")
         self.alg.mirrors = self.environment.mirror() if settings.mirror and not settings.recurrent else None
         self.alg.train_mode()
 
@@ -157,18 +162,23 @@ class Learner:
 
     def deterministic(self) -> Deterministic:
         """The policy as it is now, without exploration."""
-        return Deterministic(self.alg.get_policy())
+        actor = self.alg.get_policy()
+        network = actor.as_onnx(verbose=False).eval()
+        memory = dict.fromkeys(("h", "c"), (network.num_layers, network.hidden_size)) if actor.is_recurrent else {}
+        return Deterministic(network, memory)
 
 
 class Deterministic:
     """The policy without exploration, for as many robots as it is shown; its memory is kept inside."""
 
-    def __init__(self, actor: Any):
-        self.network = actor.as_onnx(verbose=False).eval()
-        self.memory: dict[str, tuple[int, int]] = {}
-        """Layers and width of each part of a recurrent policy's memory."""
-        if actor.is_recurrent:
-            self.memory = dict.fromkeys(("h", "c"), (self.network.num_layers, self.network.hidden_size))
+    def __init__(self, network: torch.nn.Module, memory: dict[str, tuple[int, int]]):
+        """Take a network as `onnx_of` does.
+
+        Args:
+            network: from observations, and its memory where it has one, to actions and the new memory.
+            memory: layers and width of each part of it.
+        """
+        self.network, self.memory = network, memory
         self._state: list[torch.Tensor] = []
 
     def __call__(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -179,6 +189,11 @@ class Deterministic:
         if self.memory:
             out, *self._state = out
         return out.numpy()
+
+    @property
+    def believes(self) -> NDArray[np.float32] | None:
+        """The context that it found in its history. Shape: (n, context)."""
+        return self._state[list(self.memory).index("z")][0].numpy() if "z" in self.memory and self._state else None
 
     def reset(self, which: Bools) -> None:
         """Forget what was seen of some robots."""

@@ -19,8 +19,10 @@ import numpy as np
 
 from gapless import files as disk
 from gapless.arrays import Array
-from gapless.checks import Checked, checked, flag, mapping, part_of, text, whole
+from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
+from gapless.learn.context import context_of, with_context
+from gapless.learn.contract import build_contract
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.ground import on_terrain
 from gapless.learn.networks import FILE, load_networks, save_networks
@@ -67,6 +69,12 @@ class Run(Checked):
     stated: Stated = checked(part_of, factory=Stated, kind=Stated)
     """What is said of the robot besides its file."""
     terrain: str = checked(text, "flat")
+    teacher: bool = checked(flag, False)
+    """Whether the policy is told the parameters of its world (`gapless.policy.Context`)."""
+    latent: int = checked(whole, 0, low=0, high=256)
+    """Of a teacher: numbers that an encoder makes of them; 0 shows them as they are."""
+    changes: float = checked(number, 0.0, low=0.0, high=1e6)
+    """Mean time between changes of a robot's parameters in mid-episode [s]; 0 for none."""
     settings: PPOSettings = checked(part_of, factory=PPOSettings, kind=PPOSettings)
     sha256: Mapping[str, str] = checked(mapping, factory=dict)
     """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
@@ -86,6 +94,26 @@ class Run(Checked):
         belief = load_belief(self.belief) if self.belief else None
         task = task_of(self.task, twin, self.history, self.residual) if task is None else task
         return twin, task, draw_from(self.preset, twin, belief, lot)
+
+    def contract(self, twin: Twin, task: Task, belief: Belief | None) -> Contract:
+        """Of the policy that is trained; a teacher's has a context."""
+        plain = build_contract(twin, task)
+        return with_context(plain, context_of(belief, "encoder" if self.latent else "truth")) if self.teacher else plain
+
+    def environment(
+        self,
+        twin: Twin,
+        task: Task,
+        n: int,
+        belief: Belief | None,
+        rng: np.random.Generator,
+        threads: int,
+        contract: Contract | None = None,
+    ) -> Environment:
+        """Worlds of a belief in which robots change as the run says."""
+        made = Environment(twin, task, n, belief, rng, threads, contract)
+        made.change_every = self.changes or np.inf
+        return made
 
     def hashes(self) -> dict[str, str]:
         """Of the robot's files and the belief's as they are now."""
@@ -117,7 +145,7 @@ def plan_run(
         belief: file of what is known about the robot, as a fit writes it.
         preset: what worlds are drawn from; `narrow` with a belief and `wide` without unless given.
         settings: of PPO, in place of those that suit the task; None leaves one as it is.
-        more: other fields of `Run`: seed, history, residual, stated, terrain.
+        more: other fields of `Run`: seed, history, residual, stated, terrain, teacher, latent, changes.
     """
     stated = {name: value for name, value in (settings or {}).items() if value is not None}
     if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too
@@ -239,9 +267,10 @@ class _Training:
 
         def make(rng: np.random.Generator, hardness: float) -> Environment:
             drawn = belief.narrow(hardness) if run.settings.widen and belief is not None else belief
-            return Environment(self._twin, task, run.settings.worlds, drawn, rng, threads)
+            return run.environment(self._twin, task, run.settings.worlds, drawn, rng, threads, self._contract)
 
-        self.learner = Learner(make, run.settings, run.seed)
+        self._contract = run.contract(self._twin, task, belief)
+        self.learner = Learner(make, run.settings, run.seed, run.latent)
 
     def begin(self, resume: bool, start: Path | None) -> bool:
         """Take up a checkpoint, or save what the run is given; whether a policy of another run is tuned further."""
@@ -270,7 +299,7 @@ class _Training:
     def judge(self) -> float:
         """Run the policy on unseen robots; where it is the best so far, keep it."""
         rng = np.random.default_rng([self._run.seed, 1 << 40])  # the same robots each time: checkpoints are compared in pairs
-        environment = Environment(self._twin, self._task, UNSEEN, self._unseen, rng, self._threads)
+        environment = self._run.environment(self._twin, self._task, UNSEEN, self._unseen, rng, self._threads, self._contract)
         policy = self.learner.deterministic()
         score, golden = evaluate(policy, environment)
         if score > self.best:

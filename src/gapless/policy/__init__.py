@@ -20,6 +20,7 @@ from gapless.policy.onnx import onnx_of, recurrent_of
 from gapless.policy.parts import (
     CLOCKS,
     Action,
+    Context,
     Conventions,
     Joints,
     Observation,

@@ -11,7 +11,19 @@ from gapless.arrays import Ints
 from gapless.checks import Checked, bounds, checked, mapping, names, one_of, part_of
 from gapless.errors import BadInput, must_exist
 from gapless.files import refusing
-from gapless.policy.parts import Action, Conventions, Joints, Observation, Recurrent, RobotIdentity, Source, Term, Timing
+from gapless.policy.parts import (
+    TEACHERS,
+    Action,
+    Context,
+    Conventions,
+    Joints,
+    Observation,
+    Recurrent,
+    RobotIdentity,
+    Source,
+    Term,
+    Timing,
+)
 
 VERSION = 1
 """Of the text that a contract is written as."""
@@ -39,6 +51,7 @@ class Contract(Checked):
     normalizer: str = checked(one_of, "none", valid=("baked", "none"))
     """ "baked" where the network scales its inputs itself by what it saw in training."""
     recurrent: Recurrent | None = checked(part_of, None, kind=Recurrent)
+    context: Context | None = checked(part_of, None, kind=Context)
     commands: Mapping[str, tuple[float, float] | None] = checked(_ranges, factory=dict)
     """The columns of the command in their order, and the range that each was trained with."""
 
@@ -54,7 +67,10 @@ class Contract(Checked):
 
     def _check(self, term: Term) -> None:
         what = f"term {term.name!r}"
-        if term.provenance == "privileged":
+        if term.kind == "context" and (self.context is None or term.dim != len(self.context.names)):
+            size = "none" if self.context is None else len(self.context.names)
+            raise BadInput(f"{what}: {term.dim} columns, but the contract's context has {size}")
+        if term.provenance == "privileged" and not (term.kind == "context" and self.teaches):
             raise BadInput(
                 f"{what} is privileged, and a robot cannot measure it: give it to the critic, "
                 "or tag it estimated if a filter on the robot provides it"
@@ -66,6 +82,19 @@ class Contract(Checked):
             raise BadInput(f"{what}: {term.dim} columns, but the contract names {len(self.commands)} commands")
         if term.kind in OF_JOINTS and not term.joints and term.dim != len(known):
             raise BadInput(f"{what}: {term.dim} columns for {len(known)} joints; name its joints")
+
+    @property
+    def teaches(self) -> bool:
+        """Whether the policy is a teacher: it is told what only a simulator knows."""
+        return self.context is not None and self.context.provider in TEACHERS
+
+    def must_run_on_a_robot(self) -> None:
+        """Raise for a teacher."""
+        if self.teaches:
+            raise BadInput(
+                "the policy is a teacher, which is told its robot's true parameters, and no robot knows them: "
+                "run its student (gapless train ... --adapt student --from TEACHER), or search (gapless adapt)"
+            )
 
     @property
     def width(self) -> int:

@@ -71,6 +71,11 @@ class Policy:
                 raise BadInput(f"a mask of robots must be bool of shape {state.shape[1:2]}, not {which.dtype} of {which.shape}")
             state[:, which] = 0.0
 
+    @property
+    def believes(self) -> Frame | None:
+        """What a policy that finds its context in its history takes it to be now. Shape: (n, context)."""
+        return self._state["z_in"][0] if "z_in" in self._state else None
+
     def __call__(self, observation: ArrayLike) -> Frame:
         """The action. Shape: (n, width) to (n, driven joints)."""
         observation = np.ascontiguousarray(observation, np.float32)

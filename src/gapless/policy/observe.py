@@ -137,6 +137,9 @@ class Observer:
         if term.kind == "gravity":
             down = contract.conventions.gravity[2]
             return lambda readings, command, action, gait: down * up_of(_read(readings, "quat", term, (n, 4)))
+        if term.kind == "context" and contract.context is not None and contract.context.value is not None:
+            z = np.tile(contract.context.value, (n, 1))
+            return lambda readings, command, action, gait: z
         chosen, shape = slice(None), (n, term.dim)
         if term.kind == "quat" and contract.conventions.quaternion == "xyzw":
             chosen = np.array([1, 2, 3, 0])

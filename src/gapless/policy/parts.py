@@ -35,6 +35,10 @@ MOST_FRAMES = 1_000
 """Frames of history."""
 MOST_KEPT = 1_000_000
 """Numbers that a robot's history keeps."""
+PROVIDERS = ("truth", "encoder", "history", "search", "constant")
+"""Who says what the robot is like: see `Context`."""
+TEACHERS = PROVIDERS[:2]
+"""Those that only a simulator has."""
 MOST_ROWS = 1_000
 """Of a reference gait; those of our own tasks have 32."""
 
@@ -260,6 +264,35 @@ class Conventions(Checked, where="conventions."):
         super().__post_init__()
         if self.gravity not in ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0)):
             raise BadInput(f"conventions.gravity: (0, 0, -1) or (0, 0, 1) on an upright robot, not {self.gravity}")
+
+
+@dataclass(frozen=True)
+class Context(Checked, where="context."):
+    """What the policy is told of its robot beside what it observes: a vector z, `pi(a | o, z)`.
+
+    With "truth" z are parameters that only a simulator knows, 0 in the middle of the range that training drew them from and
+    -1 and 1 at its ends; with "encoder" the network makes a shorter vector of them. Both are teachers, which no robot can run.
+    With "history" the network finds z in its observation's history and keeps it as memory, renewed at `rate`. With "search"
+    (found by trials on the robot) or "constant" it is `value`. All but "history" have a term of kind "context".
+    """
+
+    names: tuple[str, ...] = checked(names)
+    """What the numbers are: parameters, or those of a learned vector, z0, z1 and so on."""
+    provider: str = checked(one_of, valid=PROVIDERS)
+    low: tuple[float, ...] | None = checked(numbers, None)
+    """Values of the parameters at z = -1 and, below, at 1; None for a learned vector."""
+    high: tuple[float, ...] | None = checked(numbers, None)
+    value: tuple[float, ...] | None = checked(numbers, None)
+    rate: float | None = checked(number, None, low=1e-3, high=10_000.0)
+    """[Hz]"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("low", "high", "value"):
+            if (given := getattr(self, name)) is not None and len(given) != len(self.names):
+                raise BadInput(f"context.{name}: {len(given)} numbers for a context of {len(self.names)}")
+        if (self.value is not None) != (self.provider in ("search", "constant")):
+            raise BadInput(f"context.value: one is {'needed' if self.value is None else 'not taken'} with {self.provider!r}")
 
 
 @dataclass(frozen=True)

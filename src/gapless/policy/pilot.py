@@ -45,6 +45,7 @@ class Pilot:
             n: how many robots of that kind it commands, see `answer`.
         """
         contract = policy.contract
+        contract.must_run_on_a_robot()
         self._columns = contract.columns(robot.joints)
         check_drives(robot, contract)
         if len(command) != len(contract.commands):
