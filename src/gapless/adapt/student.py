@@ -1,0 +1,5 @@
+"""Student (Lee et al. 2020): learns its teacher's actions and its code of the world from a second of history, where it acts itself."""
+
+from gapless.adapt.distil import Method
+
+STUDENT = Method("student", frames=50, imitates=True)
