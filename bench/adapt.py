@@ -98,7 +98,9 @@ def learned(name: str, run: Run, out: Path, hidden: Belief, threads: int, consol
     folder = trained(name, run, out, threads)
     figures = kept(folder / "figures.json", lambda: judged(run, load_policy(folder), hidden, threads))
     figures |= json.loads((folder / "minutes.json").read_text()) | {"seed": run.seed}
-    console.print(f"{name}, seed {run.seed}: " + ", ".join(f"{k} {v:.3g}" for k, v in figures.items() if not k.endswith("each")))
+    console.print(
+        f"{name}, seed {run.seed}: " + ", ".join(f"{k} {v:.3g}" for k, v in figures.items() if not k.endswith("each"))
+    )
     return figures
 
 

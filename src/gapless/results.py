@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from gapless.adapt import Adapted, Believed
 from gapless.check import Certificate, CrossCheck, GateVerdict, PolicyCheck, Stress
 from gapless.close import Closed, Compared
 from gapless.errors import BadInput
@@ -15,7 +16,7 @@ from gapless.measure import Replays
 from gapless.report import Result
 
 OF_LOGS = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays)
-OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate, Closed, Compared)
+OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate, Closed, Compared, Adapted, Believed)
 KINDS: tuple[type[Result], ...] = OF_LOGS + OF_POLICIES
 
 

@@ -7,7 +7,7 @@ import dataclasses
 
 import torch
 
-from gapless.adapt.expert import Expert, Teacher
+from gapless.adapt.expert import EPS, Expert, Teacher
 from gapless.policy import Context, Contract
 
 CHANNELS = 32
@@ -50,6 +50,9 @@ class Adaptive(torch.nn.Module):
     Shapes: observation (n, width), z (1, n, size), age (1, n, 1).
     """
 
+    mean: torch.Tensor
+    std: torch.Tensor
+
     def __init__(self, expert: Expert, contract: Contract, every: int):
         """Begin with the expert's own head and an estimate that knows nothing.
 
@@ -64,19 +67,26 @@ class Adaptive(torch.nn.Module):
         columns = sum(dim for _, dim in self.terms)
         self.provider = FromHistory(self.terms[0][0], columns, expert.size, bounded=expert.encoder is not None)
 
+        ends = torch.split(torch.cat([expert.mean, expert.std])[:, :columns], [dim for _, dim in self.terms], dim=1)
+        mean, std = torch.cat([e.repeat(1, history) for e, (history, _) in zip(ends, self.terms, strict=True)], dim=1)
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
     def frames(self, seen: torch.Tensor) -> torch.Tensor:
-        """Observations, whose terms go one after the other with all their frames, by frame. Shape: (n, frames, columns)."""
+        """Observations, whose terms go one after the other with all their frames, normalised and by frame.
+
+        Shape: (n, frames, columns).
+        """
+        seen = (seen - self.mean) / (self.std + EPS)
         parts = seen.split([history * dim for history, dim in self.terms], dim=1)
         return torch.cat([p.reshape(-1, *shape) for p, shape in zip(parts, self.terms, strict=True)], dim=2)
 
-    def estimate(self, frames: torch.Tensor) -> torch.Tensor:
-        """z from frames."""
-        return self.provider(self.expert.observation(frames))
-
-    def forward(self, seen: torch.Tensor, z: torch.Tensor, age: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(
+        self, seen: torch.Tensor, z: torch.Tensor, age: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         frames = self.frames(seen)
-        now = torch.where(age[0] < 0.5, self.estimate(frames), z[0])
-        action = self.expert.act(frames[:, -1], now)
+        now = torch.where(age[0] < 0.5, self.provider(frames), z[0])
+        action = self.expert.head(frames[:, -1], now)
         age = age + 1.0
         return action, now[None], torch.where(age > self.every - 0.5, torch.zeros_like(age), age)
 
@@ -94,7 +104,4 @@ def adaptive_contract(teacher: Teacher, frames: int, rate: float) -> tuple[Contr
     observed = teacher.plain
     terms = tuple(dataclasses.replace(t, history=frames) for t in observed.terms)
     context = Context(teacher.names, "history", *ends, rate=1 / (every * dt))
-    return dataclasses.replace(
-        teacher.contract, context=context, observation=dataclasses.replace(observed, terms=terms)
-    ), every
-
+    return dataclasses.replace(teacher.contract, context=context, observation=dataclasses.replace(observed, terms=terms)), every

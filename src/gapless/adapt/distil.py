@@ -148,7 +148,7 @@ def _collect(
         with torch.inference_mode():
             observation = torch.from_numpy(seen)
             z = teacher.expert.encode(torch.from_numpy(truth(environment.worlds).astype(np.float32)))
-            right = teacher.expert.act(network.frames(observation)[:, -1], z)
+            right = teacher.expert.head(network.frames(observation)[:, -1], z)
         rows.append((observation, z, right))
         action = policy(seen)
         step = environment.step(right.numpy() if told else action)
@@ -166,11 +166,11 @@ def _fit(network: Adaptive, optimiser: torch.optim.Optimizer, data: tuple[torch.
         for rows in torch.randperm(n).split(BATCH):
             seen, z, right = (part[rows].clone() for part in data)
             frames = network.frames(seen)
-            found = network.estimate(frames)
+            found = network.provider(frames)
             loss = (found - z).pow(2).mean()
             wrong += float(loss.detach()) * len(rows) / n
             if method.imitates:
-                loss = loss + (network.expert.act(frames[:, -1], found) - right).pow(2).mean()
+                loss = loss + (network.expert.head(frames[:, -1], found) - right).pow(2).mean()
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

@@ -23,6 +23,8 @@ class Expert(torch.nn.Module):
 
     mean: torch.Tensor
     std: torch.Tensor
+    centre: torch.Tensor
+    spread: torch.Tensor
 
     def __init__(self, actor: Mapping[str, Array], contract: Contract):
         """Build the networks from plain arrays, as a training keeps them.
@@ -45,6 +47,9 @@ class Expert(torch.nn.Module):
         self.body = _layers(_part(actor, "mlp.body." if latent else "mlp."))
         self.size = len(actor["mlp.encoder.2.bias"]) if latent else self.told
         """Numbers of z."""
+        n, still = self.observed, torch.zeros(1, self.size)
+        self.register_buffer("centre", self.mean if not latent else torch.cat([self.mean[:, :n], still], dim=1))
+        self.register_buffer("spread", self.std if not latent else torch.cat([self.std[:, :n], still + 1 - EPS], dim=1))
 
     def observation(self, o: torch.Tensor) -> torch.Tensor:
         """What was observed, normalised."""
@@ -59,14 +64,17 @@ class Expert(torch.nn.Module):
         """The z of worlds with these parameters."""
         return parameters if self.encoder is None else self.encoder(self._normal(parameters))
 
+    def head(self, normal: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        """The action without exploration, from a normalised observation."""
+        return self.body(torch.cat([normal, self._normal(z) if self.encoder is None else z], dim=1))
+
     def act(self, o: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        """The action without exploration."""
-        code = self._normal(z) if self.encoder is None else z
-        return self.body(torch.cat([self.observation(o), code], dim=1))
+        """The same from an observation as it is."""
+        return self.head(self.observation(o), z)
 
     def forward(self, seen: torch.Tensor) -> torch.Tensor:
-        """The policy whose last columns are z, as it runs with a z that was searched."""
-        return self.act(seen[:, : self.observed], seen[:, self.observed :])
+        """The policy whose last columns are z, as it runs with a z that was searched; a learned z is not scaled."""
+        return self.body((seen - self.centre) / (self.spread + EPS))
 
 
 @dataclasses.dataclass(frozen=True)

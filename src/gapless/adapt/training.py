@@ -25,7 +25,7 @@ TEACHER = "teacher"
 """Folder of the teacher, in that of what learns from it."""
 
 
-def plan_teacher(method: str, run: Run) -> Run:
+def plan_teacher(method: str, run: Run, latent: int | None = None) -> Run:
     """The training of a method's teacher: all iterations for a teacher alone, five sixths of them for others."""
     must_exist("method", [method], METHODS)
     if run.settings.recurrent or run.history > 1:
@@ -35,7 +35,10 @@ def plan_teacher(method: str, run: Run) -> Run:
         if settings.iterations < SHARE:
             raise BadInput(f"{method} needs at least {SHARE} iterations: five sixths are its teacher's, the rest its own")
         settings = dataclasses.replace(settings, iterations=settings.iterations - settings.iterations // SHARE)
-    return dataclasses.replace(run, teacher=True, latent=LATENT[method], settings=settings)
+    latent = LATENT[method] if latent is None else latent
+    if method == "osi" and latent:
+        raise BadInput("osi estimates the parameters themselves: it takes no --latent")
+    return dataclasses.replace(run, teacher=True, latent=latent, settings=settings)
 
 
 def train_adaptive(
@@ -47,6 +50,7 @@ def train_adaptive(
     start: Path | None = None,
     threads: int = 0,
     rate: float = 10.0,
+    latent: int | None = None,
 ) -> None:
     """Train a policy that adapts, and leave it in the folder.
 
@@ -59,8 +63,9 @@ def train_adaptive(
         start: folder of a teacher that is there already; its run counts, but for iterations and seed.
         threads: of physics, 0 for one per core.
         rate: at which the estimate is renewed [Hz].
+        latent: numbers of the teacher's code, 0 for none; what suits the method unless given.
     """
-    planned = plan_teacher(method, run)
+    planned = plan_teacher(method, run, latent)
     if method == "teacher":
         train(planned, folder, tell, start=start, threads=threads)
         return
@@ -74,7 +79,7 @@ def train_adaptive(
         start = folder / TEACHER
         train(planned, start, tell, threads=threads)
     teacher = load_teacher(start)
-    if (teacher.expert.encoder is None) != (LATENT[method] == 0):
+    if (teacher.expert.encoder is None) != (planned.latent == 0):
         other = "an encoder, which osi has none of" if method == "osi" else "no encoder"
         raise BadInput(f"{start}: the teacher has {other}; leave out --from, so that {method} trains its own")
     how = {m.name: m for m in (STUDENT, RMA, OSI)}[method]

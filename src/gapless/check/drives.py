@@ -17,7 +17,21 @@ SLOWEST, FASTEST = 0.2, 100.0
 TILT = 15.0
 """Of an IMU against gravity on a robot in its default pose [degrees]."""
 NEEDED = ("timing.control_dt", "joints.default_pos", "action.scale", "action.offset")
-KNOWN = ("q", "dq", "gyro", "gravity", "quat", "command", "last_action", "velocity", "tip", "clock", "clock_sin", "clock_cos")
+KNOWN = (
+    "q",
+    "dq",
+    "gyro",
+    "gravity",
+    "quat",
+    "command",
+    "last_action",
+    "velocity",
+    "tip",
+    "clock",
+    "clock_sin",
+    "clock_cos",
+    "context",
+)
 UNSENSED = ("velocity", "base_pos", "height_scan", "contacts")
 
 

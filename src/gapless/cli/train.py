@@ -28,6 +28,10 @@ def train(
     history: int = 1,
     lstm: Annotated[int, tyro.conf.arg(metavar="CELLS")] = 0,
     residual: Flag = False,
+    adapt: Annotated[
+        Literal["teacher", "student", "rma", "osi", "residual"] | None, tyro.conf.arg(help_behavior_hint="")
+    ] = None,
+    latent: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     about: About = ABOUT,
     terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] = "flat",
     seed: int = 0,
@@ -39,7 +43,8 @@ def train(
     """Train a policy that a robot can run, in worlds drawn from what is known and not known about it.
 
     For example `gapless train velocity --robot quadruped --out runs/walk`, and when it was stopped
-    `gapless train velocity --out runs/walk --resume`. Ctrl-C leaves the best policy so far in the folder.
+    `gapless train velocity --out runs/walk --resume`. Ctrl-C leaves the best policy so far in the folder. One that finds out
+    about its robot while it runs: `gapless train swing --robot pendulum --adapt rma --out runs/rma`.
 
     Args:
         task: velocity (legs), stand (legs), reach (arm), drive (rover), swing (bench).
@@ -53,6 +58,9 @@ def train(
         history: Frames of the sensors that the policy sees.
         lstm: Cells of a memory; 0 for none.
         residual: Let the policy add to an open-loop gait on the spot (velocity only; always on two legs).
+        adapt: teacher is told its world's parameters; student, rma and osi find them in their history, and learn that from a
+            teacher in DIR/teacher or --from; residual adds to the policy of --from.
+        latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; few (1 to 3) suit a search.
         terrain: What the robots learn on; its hardness grows over the first half.
         seed: The same seed gives the same policy.
         resume: Go on where the run in the folder stopped; everything else is as it was given then.
@@ -70,9 +78,59 @@ def train(
     out = options.wanted(out, "the run", "runs/walk")
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
-    options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz")
+    options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
     options.assumed(run.twin())
-    _train(run, out, resume, start, threads, json)
+    if adapt and resume and adapt != "teacher":
+        raise BadInput(f"--resume goes on with a teacher or a plain training, not with {adapt}; start anew in another folder")
+    if latent is not None and not adapt:
+        raise BadInput("--latent is about what a teacher is told: it goes with --adapt")
+    if adapt == "residual" and start is None:
+        raise BadInput("--adapt residual learns on top of a policy: name it with --from")
+    if adapt and not (adapt == "teacher" and resume):
+        _adapt(adapt, run, out, start, threads, json, latent)
+    else:
+        _train(run, out, resume, start, threads, json)
+
+
+def _adapt(method: str, run: Run, out: Path, start: Path | None, threads: int, json: bool, latent: int | None) -> None:
+    """Train a policy that adapts, or one on top of another, and say what it believes about robots."""
+    import json as text
+
+    from gapless import adapt
+    from gapless.cli.stages import stages
+
+    with stages() as say:
+        if method == "residual":
+            assert start is not None
+            adapt.train_residual(
+                run,
+                start,
+                out,
+                lambda progress, best: say(f"iteration {progress.iteration}: reward {progress.reward:.2f}, best {best:.2f}"),
+                threads,
+            )
+        else:
+            adapt.train_adaptive(
+                method,
+                run,
+                out,
+                lambda news: say(f"teacher, iteration {news.progress.iteration}: reward {news.progress.reward:.2f}"),
+                lambda news: say(f"{method}, round {news.round} of {news.rounds}: error of its estimate {news.error:.3f}"),
+                start,
+                threads,
+                latent=latent,
+            )
+    told = None
+    if method in ("student", "rma", "osi"):
+        told = adapt.believes(out, threads=threads)
+        told.save(out / "believes")
+    if json:
+        print(text.dumps({"policy": str(out), "method": method, "believes": told.verdict().text if told else None}))
+        return
+    if told:
+        options.show(told, False)
+        options.tell(f"what it believes about a robot while it runs, as a plot: {out / 'believes' / 'report.html'}")
+    options.tell(f"judge the policy with: gapless course {out} --robot {run.robot}")
 
 
 def _train(run: Run, out: Path, resume: bool, start: Path | None, threads: int, json: bool) -> None:

@@ -18,8 +18,8 @@ from gapless.learn.dashboard import dashboard, line as dashboard_line
 from gapless.learn.environment import Environment, Frame
 from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror, joints as joint_mirror
-from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.networks import FILE as NETWORKS, load_networks
+from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import UNSEEN, Golden, News, Run, evaluate, load_run, plan_run, save_trained, train
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, Task, joint_terms
@@ -30,7 +30,13 @@ def __getattr__(name: str) -> object:
     """What needs torch or gymnasium loads when it is used."""
     from importlib import import_module
 
-    lazy = {"Learner": "learner", "Progress": "learner", "Deterministic": "learner", "GymEnvironment": "gym", "encoder": "encoder"}
+    lazy = {
+        "Learner": "learner",
+        "Progress": "learner",
+        "Deterministic": "learner",
+        "GymEnvironment": "gym",
+        "encoder": "encoder",
+    }
     if name not in lazy:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"gapless.learn.{lazy[name]}"), name)

@@ -38,9 +38,7 @@ def with_context(contract: Contract, context: Context) -> Contract:
     told = "privileged" if context.value is None else "estimated"
     term = Term("context", "context", len(context.names), provenance=told)
     terms = (*(t for t in contract.observation.terms if t.kind != "context"), term)
-    return dataclasses.replace(
-        contract, context=context, observation=dataclasses.replace(contract.observation, terms=terms)
-    )
+    return dataclasses.replace(contract, context=context, observation=dataclasses.replace(contract.observation, terms=terms))
 
 
 class Truth:
