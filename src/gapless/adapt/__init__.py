@@ -5,7 +5,7 @@ history (`student`, `rma`, `osi`, which `distil` trains), or trials on the robot
 `residual` learns on top of a policy that stays.
 """
 
-from gapless.adapt.believes import Believed, believes
+from gapless.adapt.beliefs import Believed, believes
 from gapless.adapt.on_robot import SEARCHES, adapt
 from gapless.adapt.result import Adapted
 from gapless.adapt.search import Found, Robot, Searcher, Trial, search

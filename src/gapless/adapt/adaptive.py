@@ -65,7 +65,7 @@ class Adaptive(torch.nn.Module):
         self.expert, self.every = copy.deepcopy(expert), every
         self.terms = [(t.history, t.dim) for t in contract.observation.terms]
         columns = sum(dim for _, dim in self.terms)
-        self.provider = FromHistory(self.terms[0][0], columns, expert.size, bounded=expert.encoder is not None)
+        self.provider = FromHistory(self.terms[0][0], columns, expert.size, bounded=expert.coded)
 
         ends = torch.split(torch.cat([expert.mean, expert.std])[:, :columns], [dim for _, dim in self.terms], dim=1)
         mean, std = torch.cat([e.repeat(1, history) for e, (history, _) in zip(ends, self.terms, strict=True)], dim=1)
@@ -100,8 +100,7 @@ def adaptive_contract(teacher: Teacher, frames: int, rate: float) -> tuple[Contr
     dt = teacher.contract.timing.control_dt
     assert dt is not None
     every = max(1, round(1 / (rate * dt)))
-    ends = (teacher.context.low, teacher.context.high) if teacher.expert.encoder is None else (None, None)
     observed = teacher.plain
     terms = tuple(dataclasses.replace(t, history=frames) for t in observed.terms)
-    context = Context(teacher.names, "history", *ends, rate=1 / (every * dt))
+    context = Context(teacher.names, "history", *teacher.ends, rate=1 / (every * dt))
     return dataclasses.replace(teacher.contract, context=context, observation=dataclasses.replace(observed, terms=terms)), every

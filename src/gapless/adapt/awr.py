@@ -1,4 +1,4 @@
-"""Advantage-weighted regression of z (Peng et al. 2020): a Gaussian is fitted again to its samples, the better ones counting more."""
+"""Advantage-weighted regression of z (Peng et al. 2020): a Gaussian is fitted to its samples again, good ones counting more."""
 
 from __future__ import annotations
 

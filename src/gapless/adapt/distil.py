@@ -36,11 +36,10 @@ class Method:
     """Whether the head learns too, from the teacher's actions; else it stays the teacher's."""
     rounds: int = 0
     """In how many parts steps are collected; 0 for one an iteration."""
-    keeps: bool = False
-    """Whether what was collected before is learned from again."""
     told: int = 0
     """First rounds in which the truth acts in place of the estimate."""
-    epochs: int = 4
+    updates: int = 60
+    """Gradient steps for each iteration. They draw from all that was collected so far: in a training this short, few steps are new."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,8 @@ class _Data:
     def __init__(self, width: int) -> None:
         self._most, self._rows = max(BATCH, KEPT // width), list[tuple[torch.Tensor, ...]]()
 
-    def add(self, rows: tuple[torch.Tensor, ...], keeps: bool) -> None:
-        self._rows = [*self._rows, rows] if keeps else [rows]
+    def add(self, rows: tuple[torch.Tensor, ...]) -> None:
+        self._rows.append(rows)
         while len(self._rows) > 1 and sum(len(r[0]) for r in self._rows) > self._most:
             del self._rows[0]
 
@@ -113,10 +112,10 @@ def distil(
     for k in range(rounds):
         periods = settings.steps * (iterations * (k + 1) // rounds - iterations * k // rounds)
         seen, rows = _collect(environment, policy, teacher, truth, seen, periods, k < method.told)
-        data.add(rows, method.keeps)
+        data.add(rows)
         for group in optimiser.param_groups:
             group["lr"] = RATE[0] * (RATE[1] / RATE[0]) ** (k / max(rounds - 1, 1))
-        error = _fit(network, optimiser, data.all(), method)
+        error = _fit(network, optimiser, data.all(), method.imitates, method.updates * iterations // rounds)
         unseen = None
         if (k + 1) % max(1, rounds // JUDGED) == 0 or k + 1 == rounds:
             judge = worlds(UNSEEN, 1 << 40)
@@ -157,23 +156,24 @@ def _collect(
     return seen, tuple(torch.cat(part) for part in zip(*rows, strict=True))
 
 
-def _fit(network: Adaptive, optimiser: torch.optim.Optimizer, data: tuple[torch.Tensor, ...], method: Method) -> float:
-    """Learn from all rows for some epochs; the root mean square of the last epoch's error in z."""
+def _fit(
+    network: Adaptive, optimiser: torch.optim.Optimizer, data: tuple[torch.Tensor, ...], imitates: bool, updates: int
+) -> float:
+    """Learn from rows drawn at random; the root mean square of the error in z meanwhile."""
     network.train()
-    n, wrong = len(data[0]), 0.0
-    for _ in range(method.epochs):
-        wrong = 0.0
-        for rows in torch.randperm(n).split(BATCH):
-            seen, z, right = (part[rows].clone() for part in data)
-            frames = network.frames(seen)
-            found = network.provider(frames)
-            loss = (found - z).pow(2).mean()
-            wrong += float(loss.detach()) * len(rows) / n
-            if method.imitates:
-                loss = loss + (network.expert.head(frames[:, -1], found) - right).pow(2).mean()
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
+    wrong = 0.0
+    for _ in range(updates):
+        rows = torch.randint(len(data[0]), (BATCH,))
+        seen, z, right = (part[rows] for part in data)
+        frames = network.frames(seen)
+        found = network.provider(frames)
+        loss = (found - z).pow(2).mean()
+        wrong += float(loss.detach()) / updates
+        if imitates:
+            loss = loss + (network.expert.head(frames[:, -1], found) - right).pow(2).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
     network.eval()
     return math.sqrt(wrong)

@@ -12,7 +12,7 @@ import torch
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn import NETWORKS, Run, encoder, load_networks, load_run, with_context
-from gapless.policy import Context, Contract, load_policy
+from gapless.policy import Context, Contract, Observation, load_policy
 
 EPS = 1e-2
 """What rsl-rl-lib's normaliser adds to a standard deviation."""
@@ -26,12 +26,13 @@ class Expert(torch.nn.Module):
     centre: torch.Tensor
     spread: torch.Tensor
 
-    def __init__(self, actor: Mapping[str, Array], contract: Contract):
+    def __init__(self, actor: Mapping[str, Array], contract: Contract, raw: bool):
         """Build the networks from plain arrays, as a training keeps them.
 
         Args:
             actor: arrays by name.
             contract: of the teacher.
+            raw: whether z are the parameters, which the policy then encodes itself; else their code.
         """
         super().__init__()
         assert contract.context is not None
@@ -45,11 +46,13 @@ class Expert(torch.nn.Module):
         if self.encoder is not None:
             self.encoder.load_state_dict(_part(actor, "mlp.encoder."))
         self.body = _layers(_part(actor, "mlp.body." if latent else "mlp."))
-        self.size = len(actor["mlp.encoder.2.bias"]) if latent else self.told
+        self.coded = latent and not raw
+        """Whether z is a code of the parameters; else the parameters."""
+        self.size = len(actor["mlp.encoder.2.bias"]) if self.coded else self.told
         """Numbers of z."""
         n, still = self.observed, torch.zeros(1, self.size)
-        self.register_buffer("centre", self.mean if not latent else torch.cat([self.mean[:, :n], still], dim=1))
-        self.register_buffer("spread", self.std if not latent else torch.cat([self.std[:, :n], still + 1 - EPS], dim=1))
+        self.register_buffer("centre", torch.cat([self.mean[:, :n], still], dim=1) if self.coded else self.mean)
+        self.register_buffer("spread", torch.cat([self.std[:, :n], still + 1 - EPS], dim=1) if self.coded else self.std)
 
     def observation(self, o: torch.Tensor) -> torch.Tensor:
         """What was observed, normalised."""
@@ -60,13 +63,16 @@ class Expert(torch.nn.Module):
         n = self.observed
         return (parameters - self.mean[:, n:]) / (self.std[:, n:] + EPS)
 
+    def _code(self, normal: torch.Tensor) -> torch.Tensor:
+        return normal if self.encoder is None else self.encoder(normal)
+
     def encode(self, parameters: torch.Tensor) -> torch.Tensor:
         """The z of worlds with these parameters."""
-        return parameters if self.encoder is None else self.encoder(self._normal(parameters))
+        return self._code(self._normal(parameters)) if self.coded else parameters
 
     def head(self, normal: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """The action without exploration, from a normalised observation."""
-        return self.body(torch.cat([normal, self._normal(z) if self.encoder is None else z], dim=1))
+        return self.body(torch.cat([normal, z if self.coded else self._code(self._normal(z))], dim=1))
 
     def act(self, o: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         """The same from an observation as it is."""
@@ -74,7 +80,9 @@ class Expert(torch.nn.Module):
 
     def forward(self, seen: torch.Tensor) -> torch.Tensor:
         """The policy whose last columns are z, as it runs with a z that was searched; a learned z is not scaled."""
-        return self.body((seen - self.centre) / (self.spread + EPS))
+        seen = (seen - self.centre) / (self.spread + EPS)
+        normal, z = seen[:, : self.observed], seen[:, self.observed :]
+        return self.body(torch.cat([normal, z if self.coded else self._code(z)], dim=1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,23 +102,30 @@ class Teacher:
     @property
     def names(self) -> tuple[str, ...]:
         """Of z."""
-        return self.context.names if self.expert.encoder is None else tuple(f"z{i}" for i in range(self.expert.size))
+        return tuple(f"z{i}" for i in range(self.expert.size)) if self.expert.coded else self.context.names
+
+    @property
+    def ends(self) -> tuple[tuple[float, ...] | None, ...]:
+        """Values of the parameters at z = -1 and 1, where z are parameters."""
+        return (None, None) if self.expert.coded else (self.context.low, self.context.high)
 
     def given(self, value: Array, provider: str = "search") -> Contract:
         """The contract of the policy with a z that stays."""
-        ends = (self.context.low, self.context.high) if self.expert.encoder is None else (None, None)
-        context = Context(self.names, provider, *ends, value=tuple(np.asarray(value, float).tolist()))
+        context = Context(self.names, provider, *self.ends, value=tuple(np.asarray(value, float).tolist()))
         return with_context(dataclasses.replace(self.contract, context=context, observation=self.plain), context)
 
     @property
-    def plain(self) -> object:
+    def plain(self) -> Observation:
         """What is observed without the context."""
         terms = tuple(t for t in self.contract.observation.terms if t.kind != "context")
         return dataclasses.replace(self.contract.observation, terms=terms)
 
 
-def load_teacher(folder: Path) -> Teacher:
-    """The teacher in a folder of a training; bad input for a policy without a context."""
+def load_teacher(folder: Path, raw: bool = False) -> Teacher:
+    """The teacher in a folder of a training; bad input for a policy without a context.
+
+    raw: whether z are the parameters; else their code, where the teacher has an encoder.
+    """
     contract = load_policy(folder).contract
     if not contract.teaches:
         raise BadInput(
@@ -119,7 +134,7 @@ def load_teacher(folder: Path) -> Teacher:
         )
     networks, _ = load_networks(folder / NETWORKS)
     try:
-        expert = Expert(networks["actor"], contract)
+        expert = Expert(networks["actor"], contract, raw)
     except (KeyError, RuntimeError, ValueError) as error:
         raise BadInput(f"{folder}: its networks are not those of its contract ({type(error).__name__})") from None
     return Teacher(folder, load_run(folder), contract, expert.eval())

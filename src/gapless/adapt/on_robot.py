@@ -84,7 +84,7 @@ def _robot(robot: str | StandInSpec, trained: str) -> tuple[Twin, Array]:
     """The robot as it really is, and its parameters."""
     if isinstance(robot, str) and "://" in robot:
         raise BadInput(
-            f"{robot}: a search needs the task's reward, which no live robot measures; name a stand-in's file (.toml) or a model"
+            f"{robot}: a search needs the task's reward, which no live robot measures; name a stand-in's file or a model"
         )
     if isinstance(robot, str):
         if robot not in BUILT_IN and not Path(robot).is_file():

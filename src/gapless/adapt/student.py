@@ -1,4 +1,4 @@
-"""Student (Lee et al. 2020): learns its teacher's actions and its code of the world from a second of history, where it acts itself."""
+"""Student (Lee et al. 2020): learns its teacher's actions and code of the world from a second of history, acting itself."""
 
 from gapless.adapt.distil import Method
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gapless.adapt.distil import Distilled
 
 METHODS = ("teacher", "student", "rma", "osi")
-LATENT = {"teacher": 8, "student": 8, "rma": 8, "osi": 0}
-"""Numbers of the teacher's code; a universal policy sees the parameters as they are."""
+LATENT = 8
+"""Numbers of the teacher's code unless told otherwise (Kumar et al. 2021)."""
 SHARE = 6
 """One step of this many goes to what learns from the teacher: all methods have a training's steps in all."""
 TEACHER = "teacher"
@@ -35,9 +35,7 @@ def plan_teacher(method: str, run: Run, latent: int | None = None) -> Run:
         if settings.iterations < SHARE:
             raise BadInput(f"{method} needs at least {SHARE} iterations: five sixths are its teacher's, the rest its own")
         settings = dataclasses.replace(settings, iterations=settings.iterations - settings.iterations // SHARE)
-    latent = LATENT[method] if latent is None else latent
-    if method == "osi" and latent:
-        raise BadInput("osi estimates the parameters themselves: it takes no --latent")
+    latent = LATENT if latent is None else latent
     return dataclasses.replace(run, teacher=True, latent=latent, settings=settings)
 
 
@@ -63,7 +61,7 @@ def train_adaptive(
         start: folder of a teacher that is there already; its run counts, but for iterations and seed.
         threads: of physics, 0 for one per core.
         rate: at which the estimate is renewed [Hz].
-        latent: numbers of the teacher's code, 0 for none; what suits the method unless given.
+        latent: numbers of the teacher's code; 0 for none.
     """
     planned = plan_teacher(method, run, latent)
     if method == "teacher":
@@ -78,9 +76,5 @@ def train_adaptive(
     if start is None:
         start = folder / TEACHER
         train(planned, start, tell, threads=threads)
-    teacher = load_teacher(start)
-    if (teacher.expert.encoder is None) != (planned.latent == 0):
-        other = "an encoder, which osi has none of" if method == "osi" else "no encoder"
-        raise BadInput(f"{start}: the teacher has {other}; leave out --from, so that {method} trains its own")
-    how = {m.name: m for m in (STUDENT, RMA, OSI)}[method]
+    teacher, how = load_teacher(start, raw=method == "osi"), {m.name: m for m in (STUDENT, RMA, OSI)}[method]
     distil(teacher, how, folder, run.settings.iterations // SHARE, rate, run.seed, threads, learns)

@@ -60,7 +60,7 @@ def train(
         residual: Let the policy add to an open-loop gait on the spot (velocity only; always on two legs).
         adapt: teacher is told its world's parameters; student, rma and osi find them in their history, and learn that from a
             teacher in DIR/teacher or --from; residual adds to the policy of --from.
-        latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; few (1 to 3) suit a search.
+        latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; 1 to 3 suit a search.
         terrain: What the robots learn on; its hardness grows over the first half.
         seed: The same seed gives the same policy.
         resume: Go on where the run in the folder stopped; everything else is as it was given then.
@@ -78,18 +78,25 @@ def train(
     out = options.wanted(out, "the run", "runs/walk")
     if run.task != task:
         raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
+    _fits(adapt, latent, resume, start)
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
     options.assumed(run.twin())
+    if adapt and not (adapt == "teacher" and resume):
+        _adapt(adapt, run, out, start, threads, json, latent)
+    else:
+        _train(run, out, resume, start, threads, json)
+
+
+def _fits(adapt: str | None, latent: int | None, resume: bool, start: Path | None) -> None:
+    """Refuse options that do not go together."""
+    from gapless.errors import BadInput
+
     if adapt and resume and adapt != "teacher":
         raise BadInput(f"--resume goes on with a teacher or a plain training, not with {adapt}; start anew in another folder")
     if latent is not None and not adapt:
         raise BadInput("--latent is about what a teacher is told: it goes with --adapt")
     if adapt == "residual" and start is None:
         raise BadInput("--adapt residual learns on top of a policy: name it with --from")
-    if adapt and not (adapt == "teacher" and resume):
-        _adapt(adapt, run, out, start, threads, json, latent)
-    else:
-        _train(run, out, resume, start, threads, json)
 
 
 def _adapt(method: str, run: Run, out: Path, start: Path | None, threads: int, json: bool, latent: int | None) -> None:

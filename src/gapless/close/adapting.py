@@ -37,9 +37,8 @@ def searched(case: Case, stages: Stages, method: str = "bayes") -> Path:
 
 
 def told(case: Case, stages: Stages, method: str) -> Path:
-    """The folder of a method's teacher; student and rma share theirs, osi and searches another."""
-    run = plan_teacher(method, _planned(case))
-    name = f"teacher{run.latent}"
+    """The folder of the teacher, which all methods share."""
+    run, name = plan_teacher(method, _planned(case)), "teacher"
 
     def make(folder: Path) -> None:
         def tell(news: News) -> None:

@@ -1,4 +1,4 @@
-"""Encoder: a policy's network that sees a short code of its context, learned together with it (Kumar et al. 2021, Lee et al. 2020)."""
+"""Encoder: a policy's network that sees a short code of its context, learned with it (Kumar et al. 2021, Lee et al. 2020)."""
 
 from typing import Any
 

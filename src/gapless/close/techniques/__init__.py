@@ -17,22 +17,6 @@ from gapless.close.techniques import (
     wide_longer,
 )
 
-TECHNIQUES: tuple[Technique, ...] = tuple(
-    module.TECHNIQUE
-    for module in (
-        nothing,
-        wide,
-        wide_longer,
-        mean,
-        belief,
-        informed,
-        models30,
-        memory,
-        student,
-        rma,
-        osi,
-        search,
-        oracle,
-    )  # fmt: skip
-)
+_MODULES = nothing, wide, wide_longer, mean, belief, informed, models30, memory, student, rma, osi, search, oracle
+TECHNIQUES: tuple[Technique, ...] = tuple(module.TECHNIQUE for module in _MODULES)
 """From the least to the most that is known."""

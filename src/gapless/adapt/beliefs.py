@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.learn import Environment, Truth, context_of, enter
+from gapless.learn import Environment, Truth, context_of, enter, with_commands
 from gapless.report import BLUE, ORANGE, Plot, Result, Section, Table, Verdict, in_terminal, line
 
 ROBOTS = 96
@@ -89,7 +89,7 @@ def believes(folder: Path, seed: int = 1, threads: int = 0) -> Believed:
         raise BadInput(f"{folder}: its policy does not estimate a context from its history, so it believes nothing")
     told = context_of(entrant.belief)
     truth, rng = Truth(told, twin), np.random.default_rng([seed, 0xBE])
-    environment = Environment(twin, entrant.task, ROBOTS, entrant.belief, rng, threads, policy.contract)
+    environment = Environment(twin, with_commands(entrant.task, None), ROBOTS, entrant.belief, rng, threads, policy.contract)
     seen, rows = environment.reset()["policy"], list[tuple[Array, Array]]()
     policy.reset()
     periods = round(SECONDS / twin.control_dt)

@@ -1,0 +1,31 @@
+"""A small teacher to test with."""
+
+from pathlib import Path
+
+from gapless.learn import Run, plan_run
+
+
+def run(**more) -> Run:
+    settings = {"iterations": 6, "worlds": 8, "steps": 12}
+    return plan_run("swing", "pendulum", settings=settings, **more)
+
+
+def few(monkeypatch):
+    """Judge on few robots for a moment."""
+    for name in ("gapless.learn.run.UNSEEN", "gapless.adapt.distil.UNSEEN", "gapless.adapt.residual.UNSEEN"):
+        monkeypatch.setattr(name, 4)
+    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 1.5)
+    monkeypatch.setattr("gapless.adapt.distil.BATCH", 64)
+
+
+SPEC = """robot = "pendulum"
+seed = 3
+tolerance = 0
+[change]
+"latency.action" = 0.02
+"""
+
+
+def standin(folder: Path) -> Path:
+    (folder / "secret.toml").write_text(SPEC)
+    return folder / "secret.toml"
