@@ -24,7 +24,7 @@ def bowl(noise=0.0, rng=None):
     return robot
 
 
-@pytest.mark.parametrize("method", ["cma", "bayes", "awr"])
+@pytest.mark.parametrize("method", ["cma", "bayes", "awr", "hill"])
 def test_a_search_comes_nearer_than_the_middle_and_than_chance(method):
     away, blind = [], []
     for seed in range(3):

@@ -16,6 +16,7 @@ from gapless.adapt.awr import Weighted
 from gapless.adapt.bayes import Bayes
 from gapless.adapt.blind import Blind
 from gapless.adapt.evolution import Evolution
+from gapless.adapt.hill import Climb
 from gapless.adapt.result import Adapted
 from gapless.adapt.search import Searcher, Trial, search
 from gapless.arrays import Array
@@ -29,6 +30,7 @@ SEARCHES: dict[str, Callable[[int, np.random.Generator], Searcher]] = {
     "cma": Evolution,
     "bayes": Bayes,
     "awr": Weighted,
+    "hill": Climb,
     "random": Blind,
 }
 """Ways to search, by name."""
@@ -53,7 +55,7 @@ def adapt(
         robot: a stand-in, its file, or the name or path of a model, which is then the robot.
         folder: of the adapted policy and the result.
         budget: trials, each an episode of the task.
-        method: cma, bayes, awr or random.
+        method: cma, bayes, awr, hill or random.
         seed: of the search and of the trials' starts.
         threads: of physics, 0 for one per core.
         tell: told all trials so far, after each batch.

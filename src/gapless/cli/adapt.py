@@ -20,7 +20,7 @@ def adapt(
     *,
     robot: Annotated[str, tyro.conf.arg(metavar="SPEC|MODEL")],
     budget: int = 50,
-    method: Literal["cma", "bayes", "awr", "random"] = "bayes",
+    method: Literal["cma", "bayes", "awr", "hill", "random"] = "bayes",
     seed: Seed = 0,
     threads: Threads = 0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
@@ -37,7 +37,7 @@ def adapt(
         policy: Folder of a teacher.
         robot: A stand-in's file, or a model, which is then the robot.
         budget: Trials, each an episode of the task.
-        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, or at random.
+        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, a hill climb, or at random.
         out: Folder of the adapted policy, adapt.json and its page.
     """
     import sys

@@ -1,0 +1,34 @@
+"""Policies that adapt join the comparison: they share their teacher, and a search spends robot time."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from gapless.close import MISMATCHES, TECHNIQUES, Case, applied, scored
+from gapless.learn import ppo_settings
+from gapless.policy import load_policy
+
+pytestmark = pytest.mark.xdist_group("training")
+
+
+def test_techniques_that_adapt_share_a_teacher_and_a_search_counts_its_trials(tmp_path, monkeypatch):
+    small = dataclasses.replace(ppo_settings("swing", Case("pendulum", logs=("x",)).twin()), worlds=8, steps=8)
+    monkeypatch.setattr("gapless.learn.run.ppo_settings", lambda task, twin: small)
+    for name in ("gapless.learn.run.UNSEEN", "gapless.adapt.distil.UNSEEN"):
+        monkeypatch.setattr(name, 4)
+    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.adapt.distil.BATCH", 32)
+    monkeypatch.setattr("gapless.close.adapting.ROBOT_TIME", 12.0)
+    mismatch = next(m for m in MISMATCHES["pendulum"] if m.name == "latency")
+    case = Case("pendulum", "swing", mismatch.standin("pendulum", 0), scratch=6)
+    by_name, told = {t.name: t for t in TECHNIQUES}, []
+    outcomes = {
+        name: applied(by_name[name], case, tmp_path, lambda text, left: told.append(text)) for name in ("rma", "osi", "search")
+    }
+    assert [o.robot for o in outcomes.values()] == [0.0, 0.0, 12.0]  # two episodes of 6 s
+    assert sum(text == "training teacher" for text in told) == 1
+    providers = [load_policy(o.policy).contract.context.provider for o in outcomes.values()]
+    assert providers == ["history", "history", "search"]
+    result = scored(case, outcomes["search"].policy, draws=1, threads=1)
+    assert np.isfinite(result.away).all() and len(result.fell) == 36
