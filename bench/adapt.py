@@ -29,7 +29,7 @@ from rich.console import Console
 
 from bench.learn import difference, summary
 from bench.memory import CELLS, HIDDEN, ITERATIONS, ROBOT
-from gapless.adapt import SEARCHES, Trials, load_teacher, plan_teacher, search, train_adaptive
+from gapless.adapt import SEARCHES, Trials, episodes, load_teacher, plan_teacher, search, train_adaptive
 from gapless.files import atomic
 from gapless.learn import COURSE_DRAWS, Environment, Run, box_belief, ppo_settings, run_course, train
 from gapless.policy import Policy, load_policy
@@ -108,13 +108,7 @@ def learned(name: str, run: Run, out: Path, hidden: Belief, threads: int, consol
 def rewarded(policy: Policy, twin: Twin, task: Any, values: Any, seed: int, threads: int) -> float:
     """Reward per second of an episode of a policy that is told nothing, as trials count it."""
     environment = Environment(twin, task, 36, Point(twin.space, values), np.random.default_rng(seed), threads, policy.contract)
-    seen, alive, total = environment.reset()["policy"], np.ones(36, bool), np.zeros(36)
-    for _ in range(round(task.episode.seconds / twin.control_dt)):
-        step = environment.step(policy(seen))
-        total += np.where(alive, step.reward, 0.0)
-        alive &= ~(step.failed | step.timeout)
-        seen = step.observation["policy"]
-    return float(total.mean() / task.episode.seconds)
+    return float(episodes(environment, policy)[0].mean())
 
 
 def searched(run: Run, out: Path, methods: list[str], threads: int, console: Console) -> dict[str, Any]:

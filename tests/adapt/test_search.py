@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gapless.adapt import SEARCHES, Trial, adapt, load_teacher, search, train_adaptive
+from gapless.adapt import SEARCHES, Trial, adapt, load_teacher, search, train_adaptive, tune
 from gapless.check import check
 from gapless.cli import main
 from gapless.errors import BadInput
@@ -82,6 +82,18 @@ def test_a_policy_is_adapted_to_a_stand_in_and_then_needs_no_truth(teacher, tmp_
     assert not [c for c in checked.checks if c.status == "fail"]
     with pytest.raises(BadInput, match="without being told a context"):
         load_teacher(tmp_path / "out")
+
+
+def test_a_plain_policy_is_tuned_on_the_robot_in_counted_seconds(tmp_path, monkeypatch):
+    made.few(monkeypatch)
+    train(made.run(), tmp_path / "plain", threads=1, iterations=1)
+    result = tune(tmp_path / "plain", str(made.standin(tmp_path)), tmp_path / "out", 8, threads=1)
+    assert result.seconds.tolist() == [24.0, 24.0]  # four episodes of 6 s for each update
+    assert len(result.before) == len(result.after) == 36
+    assert not (result.before == result.after).all()
+    assert load_policy(tmp_path / "out").contract.width == load_policy(tmp_path / "plain").contract.width
+    with pytest.raises(BadInput, match="a budget of 4 to 10000 episodes"):
+        tune(tmp_path / "plain", "pendulum", tmp_path / "out", 3)
 
 
 def test_bad_input_of_the_command_is_one_sentence(teacher, tmp_path, capsys, monkeypatch):

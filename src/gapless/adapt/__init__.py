@@ -21,6 +21,8 @@ def __getattr__(name: str) -> object:
         "load_teacher": "expert",
         "Teacher": "expert",
         "Trials": "trials",
+        "episodes": "trials",
+        "tune": "tuning",
         "train_residual": "residual",
     }
     if name not in lazy:

@@ -39,7 +39,7 @@ class Method:
     told: int = 0
     """First rounds in which the truth acts in place of the estimate."""
     updates: int = 60
-    """Gradient steps for each iteration. They draw from all that was collected so far, as few steps are new in a short training."""
+    """Gradient steps for each iteration. They draw from all that was collected so far: few steps are new."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def adapt(
         raise BadInput(f"the seed must not be negative, not {seed}")
     teacher = load_teacher(Path(policy))
     run = teacher.run
-    twin, values = _robot(robot, run.robot)
+    twin, values = robot_of(robot, run.robot)
     teacher.contract.columns(twin.joints)
     task = task_of(run.task, twin, run.history, run.residual)
     trials = Trials(teacher, twin, values, task, seed, threads)
@@ -82,7 +82,7 @@ def adapt(
     )
 
 
-def _robot(robot: str | StandInSpec, trained: str) -> tuple[Twin, Array]:
+def robot_of(robot: str | StandInSpec, trained: str) -> tuple[Twin, Array]:
     """The robot as it really is, and its parameters."""
     if isinstance(robot, str) and "://" in robot:
         raise BadInput(

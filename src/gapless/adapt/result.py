@@ -37,26 +37,28 @@ class Adapted(Result):
     """Why the search ended before its budget; empty where it did not."""
     before: Array
     after: Array
-    """Rewards per second of runs after the search that no search sees, with z = 0 and with what was found. Shape: (runs,)."""
+    """Rewards per second of other runs, with z = 0 (or the policy as it was) and with what was found. Shape: (runs,)."""
 
     @property
     def title(self) -> str:
         return f"Adapting {self.policy} to {self.robot}"
 
     def verdict(self) -> Verdict:
-        spent = f"{len(self.reward)} trials and {self.seconds.sum():.0f} s of robot time"
+        unit, was = ("updates", "what it was") if self.method == "tune" else ("trials", "z = 0")
+        spent = f"{len(self.reward)} {unit} and {self.seconds.sum():.0f} s of robot time"
         if self.stopped:
             return Verdict(f"The search stopped, as {self.stopped}; the best of them is kept ({spent}).", good=False)
         more = self.after.mean() - self.before.mean()
         error = float(np.hypot(*(a.std() / np.sqrt(len(a)) for a in (self.before, self.after))))
         text = (
-            f"After {spent} the policy earns {self.after.mean():.2f} per second on this robot, {more:+.2f} over z = 0 "
+            f"After {spent} the policy earns {self.after.mean():.2f} per second on this robot, {more:+.2f} over {was} "
             f"({self.before.mean():.2f}), in {len(self.after)} runs that the search did not see."
         )
         return Verdict(text if more > 1.645 * error else f"{text} That may be chance.", good=more > 1.645 * error)
 
     def sections(self) -> Iterator[Section]:
-        yield self._found()
+        if self.names:
+            yield self._found()
         spent, best = np.cumsum(self.seconds), np.maximum.accumulate(self.reward)
         data = [dots(spent, self.reward, BLUE, 6, 0.8, "trial"), line(spent, best, ORANGE, name="best so far")]
         layout = {"xaxis": {"title": "robot time [s]"}, "yaxis": {"title": "reward per second"}}
@@ -64,7 +66,7 @@ class Adapted(Result):
         yield Section("Trials", plots=[Plot("", data, layout, 300)], legend=legend, wide=True)
 
     def glance(self) -> Iterable[RenderableType]:
-        return [in_terminal(self._found())]
+        return [in_terminal(self._found())] if self.names else []
 
     def _found(self) -> Section:
         rows = [[n, f"{a:+.2f}", f"{b:+.2f}"] for n, a, b in zip(self.names, self.z, self.truth, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,26 @@ import torch
 
 from gapless.adapt.expert import Teacher
 from gapless.adapt.search import Trial
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.learn import Deterministic, Environment, Frame, Task, Truth, evaluate, save_trained
 from gapless.twin import Point, Twin
+
+
+def episodes(environment: Environment, act: Callable[[Frame], Frame]) -> tuple[Array, Bools, Array]:
+    """An episode in each world: reward per second of a whole one, whether it fell, and how long it lasted. Shapes: (n,)."""
+    n, dt, length = environment.n, environment.twin.control_dt, environment.task.episode.seconds
+    seen, alive = environment.reset()["policy"], np.ones(n, bool)
+    reward, fell, seconds = np.zeros(n), np.zeros(n, bool), np.zeros(n)
+    for _ in range(round(length / dt)):
+        step = environment.step(act(seen))
+        reward += np.where(alive, step.reward, 0.0)
+        seconds += np.where(alive, dt, 0.0)
+        fell |= alive & step.failed
+        alive &= ~(step.failed | step.timeout)
+        seen = step.observation["policy"]
+        if not alive.any():
+            break
+    return reward / length, fell, seconds
 
 
 class Trials:
@@ -45,24 +63,11 @@ class Trials:
 
     def __call__(self, z: Array) -> list[Trial]:
         """An episode with each z. Shape: (k, size)."""
-        n, environment = len(z), self.environment(len(z))
-        dt, length = environment.twin.control_dt, environment.task.episode.seconds
         policy = Deterministic(self.teacher.expert, {})
-        seen, alive = environment.reset()["policy"], np.ones(n, bool)
-        reward, fell, seconds = np.zeros(n), np.zeros(n, bool), np.zeros(n)
-        for _ in range(round(length / dt)):
-            step = environment.step(policy(_with(seen, z)))
-            reward += np.where(alive, step.reward, 0.0)
-            seconds += np.where(alive, dt, 0.0)
-            fell |= alive & step.failed
-            alive &= ~(step.failed | step.timeout)
-            seen = step.observation["policy"]
-            if not alive.any():
-                break
+        reward, fell, seconds = episodes(self.environment(len(z)), lambda seen: policy(_with(seen, z)))
         self.seconds += float(seconds.sum())
         return [
-            Trial(np.array(each), float(r) / length, bool(f), float(s))
-            for each, r, f, s in zip(z, reward, fell, seconds, strict=True)
+            Trial(np.array(each), float(r), bool(f), float(s)) for each, r, f, s in zip(z, reward, fell, seconds, strict=True)
         ]
 
     def truth(self) -> Array:

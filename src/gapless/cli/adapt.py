@@ -20,7 +20,7 @@ def adapt(
     *,
     robot: Annotated[str, tyro.conf.arg(metavar="SPEC|MODEL")],
     budget: int = 50,
-    method: Literal["cma", "bayes", "awr", "hill", "random"] = "bayes",
+    method: Literal["cma", "bayes", "awr", "hill", "random", "tune"] = "bayes",
     seed: Seed = 0,
     threads: Threads = 0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
@@ -34,15 +34,16 @@ def adapt(
     `course` and `run` take it. Exit code 1 where it does no better than before, or every trial fell.
 
     Args:
-        policy: Folder of a teacher.
+        policy: Folder of a teacher; with tune, of any training.
         robot: A stand-in's file, or a model, which is then the robot.
         budget: Trials, each an episode of the task.
-        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, a hill climb, or at random.
+        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, a hill climb, at random; or tune,
+            which trains any policy further on the robot (PPO).
         out: Folder of the adapted policy, adapt.json and its page.
     """
     import sys
 
-    from gapless.adapt import adapt as run
+    from gapless.adapt import adapt as run, tune
 
     out = options.wanted(out, "the adapted policy", "adapted")
     options.result_folder(out, overwrite, "policy.onnx", "adapt.json")
@@ -51,9 +52,10 @@ def adapt(
         def tell(trials: list[Trial]) -> None:
             best = max(trials, key=lambda t: t.reward).reward
             spent = sum(t.seconds for t in trials)
-            say(f"trial {len(trials)} of {budget}, {spent:.0f} s of robot time: best reward {best:.2f} per second")
+            say(f"{len(trials)} done, {spent:.0f} s of robot time: best reward {best:.2f} per second")
 
-        result = run(policy, robot, out, budget, method, seed, threads, tell)
+        given = (policy, robot, out, budget)
+        result = tune(*given, seed, threads, tell) if method == "tune" else run(*given, method, seed, threads, tell)
     result.save(out)
     options.show(result, json)
     if not json:
