@@ -5,11 +5,20 @@ history (`student`, `rma`, `osi`, which `distil` trains), or trials on the robot
 `residual` learns on top of a policy that stays.
 """
 
+from typing import TYPE_CHECKING
+
 from gapless.adapt.beliefs import Believed, believes
 from gapless.adapt.on_robot import SEARCHES, adapt
 from gapless.adapt.result import Adapted
 from gapless.adapt.search import Found, Robot, Searcher, Trial, search
 from gapless.adapt.training import METHODS, TEACHER, plan_teacher, train_adaptive
+
+if TYPE_CHECKING:
+    from gapless.adapt.distil import Distilled as Distilled
+    from gapless.adapt.expert import Teacher as Teacher, load_teacher as load_teacher
+    from gapless.adapt.residual import train_residual as train_residual
+    from gapless.adapt.trials import Trials as Trials, episodes as episodes
+    from gapless.adapt.tuning import tune as tune
 
 
 def __getattr__(name: str) -> object:

@@ -102,5 +102,6 @@ def adaptive_contract(teacher: Teacher, frames: int, rate: float) -> tuple[Contr
     every = max(1, round(1 / (rate * dt)))
     observed = teacher.plain
     terms = tuple(dataclasses.replace(t, history=frames) for t in observed.terms)
-    context = Context(teacher.names, "history", *teacher.ends, rate=1 / (every * dt))
+    low, high = teacher.ends
+    context = Context(teacher.names, "history", low, high, rate=1 / (every * dt))
     return dataclasses.replace(teacher.contract, context=context, observation=dataclasses.replace(observed, terms=terms)), every

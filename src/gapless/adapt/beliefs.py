@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import RenderableType
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
 from gapless.learn import Environment, Truth, context_of, enter, with_commands
 from gapless.report import BLUE, ORANGE, Plot, Result, Section, Table, Verdict, in_terminal, line
@@ -104,14 +104,14 @@ def believes(folder: Path, seed: int = 1, threads: int = 0) -> Believed:
         policy.reset(step.failed | step.timeout)
         seen = step.observation["policy"]
     true, z = (np.array(part) for part in zip(*rows, strict=True))
-    time = twin.control_dt * np.arange(periods)
-    return _read(str(folder), told.names, time, true, z if context.low is None else None, z)
+    time = twin.control_dt * np.arange(periods, dtype=float)
+    return _read(str(folder), told.names, time, true, z, context.low is None)
 
 
-def _read(policy: str, names: tuple[str, ...], time: Array, true: Array, latent: Array | None, z: Array) -> Believed:
+def _read(policy: str, names: tuple[str, ...], time: Array, true: Array, z: Array, coded: bool) -> Believed:
     """Scores and pictures of what was believed: shapes (periods, robots, parameters) and (periods, robots, size)."""
     settled, shown = (time > SINCE - 1) & (time <= SINCE), slice(2 * ROBOTS // 3, None)
-    said = z if latent is None else _decoded(true, z, settled)
+    said = _decoded(true, z, settled) if coded else z
     wrong = (said - true)[:, shown]
     spread = true[settled][:, shown].var(axis=(0, 1))
     known = 1 - (wrong[settled] ** 2).mean(axis=(0, 1)) / np.maximum(spread, 1e-9)
@@ -120,7 +120,7 @@ def _read(policy: str, names: tuple[str, ...], time: Array, true: Array, latent:
     return Believed(policy, names, time, true[:, -1], said[:, -1], known, error)
 
 
-def _decoded(true: Array, z: Array, settled: Array) -> Array:
+def _decoded(true: Array, z: Array, settled: Bools) -> Array:
     """A learned vector read as parameters, by a linear map from other robots than those that are scored."""
     learn = slice(0, 2 * ROBOTS // 3)
     x = z[settled][:, learn].reshape(-1, z.shape[2])

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -142,7 +143,7 @@ def _collect(
 ) -> tuple[np.ndarray, tuple[torch.Tensor, ...]]:
     """Let the policy act for some periods, or its teacher's head with the truth; what it saw, and the teacher's answer."""
     rows: list[tuple[torch.Tensor, ...]] = []
-    network = policy.network.eval()
+    network = cast(Adaptive, policy.network.eval())
     for _ in range(periods):
         with torch.inference_mode():
             observation = torch.from_numpy(seen)

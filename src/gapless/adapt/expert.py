@@ -105,13 +105,14 @@ class Teacher:
         return tuple(f"z{i}" for i in range(self.expert.size)) if self.expert.coded else self.context.names
 
     @property
-    def ends(self) -> tuple[tuple[float, ...] | None, ...]:
+    def ends(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         """Values of the parameters at z = -1 and 1, where z are parameters."""
         return (None, None) if self.expert.coded else (self.context.low, self.context.high)
 
     def given(self, value: Array, provider: str = "search") -> Contract:
         """The contract of the policy with a z that stays."""
-        context = Context(self.names, provider, *self.ends, value=tuple(np.asarray(value, float).tolist()))
+        low, high = self.ends
+        context = Context(self.names, provider, low, high, tuple(np.asarray(value, float).tolist()))
         return with_context(dataclasses.replace(self.contract, context=context, observation=self.plain), context)
 
     @property
@@ -148,9 +149,13 @@ def _layers(state: dict[str, torch.Tensor]) -> torch.nn.Sequential:
     """Linear layers with leaky ones between, as the training's (`PPOSettings.rsl`)."""
     count = 1 + max(int(name.partition(".")[0]) for name in state)
     made: list[torch.nn.Module] = [
-        torch.nn.Linear(*reversed(state[f"{i}.weight"].shape)) if f"{i}.weight" in state else torch.nn.LeakyReLU()
-        for i in range(count)
+        _linear(state[f"{i}.weight"]) if f"{i}.weight" in state else torch.nn.LeakyReLU() for i in range(count)
     ]
     body = torch.nn.Sequential(*made)
     body.load_state_dict(state)
     return body
+
+
+def _linear(weight: torch.Tensor) -> torch.nn.Linear:
+    outputs, inputs = weight.shape
+    return torch.nn.Linear(inputs, outputs)

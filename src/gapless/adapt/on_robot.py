@@ -76,9 +76,22 @@ def adapt(
     judge = Trials(teacher, twin, values, task, seed + 1_000_003, threads)
     before, after = (np.array([t.reward for t in judge(np.tile(z, (JUDGED, 1)))]) for z in (0 * found.z, found.z))
     trials.save(found.z, Path(folder))
-    each = (np.array([getattr(t, name) for t in found.trials], float) for name in ("reward", "fell", "seconds"))
+    reward, fell, seconds = (
+        np.array([getattr(t, name) for t in found.trials], float) for name in ("reward", "fell", "seconds")
+    )
     return Adapted(
-        twin.name, os.fspath(policy), method, teacher.names, found.z, judge.truth(), *each, found.stopped, before, after
+        twin.name,
+        os.fspath(policy),
+        method,
+        teacher.names,
+        found.z,
+        judge.truth(),
+        reward,
+        fell,
+        seconds,
+        found.stopped,
+        before,
+        after,
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from gapless.arrays import Bools
 from gapless.errors import BadInput
 from gapless.learn import UNSEEN, Environment, Frame, Learner, Progress, Run, evaluate
 from gapless.policy import Policy, load_policy, onnx_of, save_policy
@@ -46,10 +47,10 @@ class Sum:
     def __init__(self, base: Policy, more: Any):
         self._base, self._more = base, more
 
-    def __call__(self, seen: Frame) -> Frame:
-        return self._base(seen) + self._more(seen)
+    def __call__(self, observation: Frame) -> Frame:
+        return np.asarray(self._base(observation) + self._more(observation), np.float32)
 
-    def reset(self, which: Any) -> None:
+    def reset(self, which: Bools) -> None:
         """Neither has a memory."""
 
 

@@ -77,5 +77,5 @@ def tune(
     golden = one(np.random.default_rng(0), 4)
     save_trained(tuned, golden, evaluate(tuned, golden)[1], Path(folder), run.hashes()["robot"])
     run.save(Path(folder))
-    each = (np.array([getattr(t, name) for t in trials], float) for name in ("reward", "fell", "seconds"))
-    return Adapted(twin.name, os.fspath(policy), "tune", (), np.zeros(0), np.zeros(0), *each, "", *rewards)
+    reward, fell, spent = (np.array([getattr(t, name) for t in trials], float) for name in ("reward", "fell", "seconds"))
+    return Adapted(twin.name, os.fspath(policy), "tune", (), np.zeros(0), np.zeros(0), reward, fell, spent, "", *rewards)

@@ -19,7 +19,8 @@ def adapted(case: Case, stages: Stages, method: str) -> Path:
     run, start = _planned(case), told(case, stages, method)
 
     def make(folder: Path) -> None:
-        train_adaptive(method, run, folder, learns=lambda news: stages.tell(f"training {method}", None), start=start)
+        stages.tell(f"training {method}", None)
+        train_adaptive(method, run, folder, start=start)
 
     return stages.run(method, _inputs(run) | {"teacher": contents(start)}, make, lambda folder: folder)
 

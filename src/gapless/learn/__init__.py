@@ -4,6 +4,8 @@ A task (`tasks/`) and worlds make an `environment`; `run.train` turns one into a
 judges it on robots that it has never met. Nothing here needs torch but `learner`, `vecenv` and what `run.train` does with them.
 """
 
+from typing import TYPE_CHECKING
+
 from gapless.learn.context import Truth, context_of, with_context
 from gapless.learn.contract import build_contract
 from gapless.learn.course import (
@@ -24,6 +26,11 @@ from gapless.learn.run import UNSEEN, Golden, News, Run, evaluate, load_run, pla
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, Task, joint_terms
 from gapless.learn.tasks import task_of
+
+if TYPE_CHECKING:
+    from gapless.learn import encoder as encoder
+    from gapless.learn.gym import GymEnvironment as GymEnvironment
+    from gapless.learn.learner import Deterministic as Deterministic, Learner as Learner, Progress as Progress
 
 
 def __getattr__(name: str) -> object:

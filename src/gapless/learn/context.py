@@ -28,8 +28,8 @@ def context_of(belief: Belief | None, provider: str = "truth") -> Context:
         vary = np.flatnonzero(high - low > STILL)
         if len(vary):
             names = tuple((space.parameters[i].members or (space.names[i],))[0] for i in vary)[:MOST]
-            ends = (tuple(space.from_scaled(end)[vary].tolist()[:MOST]) for end in (low, high))
-            return Context(names, provider, *ends)
+            low, high = (space.from_scaled(end)[vary][:MOST] for end in (low, high))
+            return Context(names, provider, tuple(low.tolist()), tuple(high.tolist()))
     raise BadInput("a teacher is told what its worlds differ in, and these do not differ: use --preset wide or a --belief")
 
 

@@ -36,7 +36,7 @@ class EncodedModel(MLPModel):
     def __init__(self, *given: Any, columns: int, latent: int, **named: Any):
         self._less = columns - latent
         super().__init__(*given, **named)
-        self.mlp = Encoded(self.mlp, columns, latent)
+        self.mlp: torch.nn.Module = Encoded(self.mlp, columns, latent)
 
     def _get_latent_dim(self) -> int:
         return int(super()._get_latent_dim()) - self._less

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gapless import files as disk
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.context import context_of, with_context
@@ -175,6 +175,14 @@ def load_run(folder: Path) -> Run:
         return part_of(table, "the run", Run)
 
 
+class Acts(Protocol):
+    """A policy without exploration, for any number of robots."""
+
+    def __call__(self, observation: Frame) -> Frame: ...
+
+    def reset(self, which: Bools) -> None: ...
+
+
 @dataclass(frozen=True)
 class News:
     """What a training says after each iteration."""
@@ -309,7 +317,7 @@ class _Training:
         return score
 
 
-def evaluate(policy: Deterministic, environment: Environment) -> tuple[float, Golden]:
+def evaluate(policy: Acts, environment: Environment) -> tuple[float, Golden]:
     """Reward per second of a policy, and golden frames: one robot in a row from its start, as a memory needs."""
     observation = environment.reset()["policy"]
     total, steps = 0.0, round(UNSEEN_SECONDS / environment.twin.control_dt)
