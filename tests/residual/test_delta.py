@@ -9,6 +9,7 @@ import pytest
 
 from gapless.cli import main
 from gapless.errors import BadInput
+from gapless.learn import build_contract, plan_run
 from gapless.logs import Log, write
 from gapless.residual import learn_delta, load_nets
 from gapless.residual.files import DELTA
@@ -43,6 +44,18 @@ def test_it_predicts_motion_that_it_has_not_seen_and_the_twin_is_remade_from_its
     session = onnxruntime.InferenceSession(folder / f"{net.joint}.onnx")
     (shift,) = session.run(None, {"inputs": 10 * np.ones((3, learned.COUNT), dtype=np.float32)})
     assert np.abs(shift).max() <= net.bound + 1e-6
+
+
+def test_a_training_has_it_in_every_world_and_the_policys_contract_does_not_know_of_it(folder: Path) -> None:
+    runs = [plan_run("swing", "bench", belief, "none") for belief in (None, folder / "belief.json")]
+    (plain, task, _), (twin, _, belief) = (run.build() for run in runs)
+    assert learned.marked(twin.model) and not learned.marked(plain.model)
+    assert build_contract(twin, task) == build_contract(plain, task)
+    with_it = Worlds(twin, 2, belief, np.random.default_rng(0), signals=("q",))
+    without = Worlds(plain, 2, None, np.random.default_rng(0), signals=("q",))
+    told = with_it.home_command + 0.3
+    ends = [[w.step(told)["q"] for _ in range(10)][-1] for w in (with_it, without)]
+    assert np.array_equal(*ends[0]) and np.abs(ends[0] - ends[1]).min() > 1e-4
 
 
 def constant(twin: Twin, shift: float) -> Net:
