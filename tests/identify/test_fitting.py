@@ -79,7 +79,7 @@ def test_a_log_that_chatters_is_not_trusted_and_it_says_why():
 
 @needs_data
 def test_a_servo_with_one_known_mass_says_that_kt_and_friction_are_coupled():
-    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_*"))][::4]
+    logs = [read(p, mapping="xl330") for p in sorted((DATA / "xl330/logs").glob("kp[18]00_up*"))]
     motor = Motor(dc=DC(0.74, 2.7, logs[0].meta["vin"], voltage_control=True))
     gains = Gains(kp={"*": logs[0].meta["kp"]}, kd={"*": 0.0})
     found = fit(Twin.load(DATA / "xl330/model/xl330_bench.xml", add=[Friction(full=True), gains, motor]), logs)

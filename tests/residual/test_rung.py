@@ -15,6 +15,8 @@ from gapless.residual import load_nets, save_nets
 from gapless.twin import Net, Residual, Twin, learned, load_recipe
 from gapless.worlds import StandIn, StandInSpec, build_standin, plan_motion, record, replay
 
+pytestmark = pytest.mark.xdist_group("rung")  # one worker makes the fixture, once
+
 SPEC = StandInSpec("bench", seed=3, add={"hysteresis": {"windup": 0.05}}, change={"hysteresis.torque/*": 0.15})
 
 
