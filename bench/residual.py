@@ -1,6 +1,6 @@
 """What learned torque adds to the best fit, on motion that it has not seen: real logs, stand-ins, and nothing to learn.
 
-    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost,actuator]
+    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost,actuator,delta,floating]
 
 In degrees (XL330: rad), in the full model, `..._physics` beside what the rung makes of it, on the splits of `bench.identify`;
 `..._worst` is the joint that loses most, as a share. Networks are kept by what `--residual auto` sees: training logs.
@@ -18,6 +18,7 @@ from unittest import mock
 import numpy as np
 
 from bench.data import DATA
+from bench.delta import delta, floating
 from bench.harness import Case, interleave
 from bench.identify import _only, _tip
 from gapless.arrays import Array
@@ -237,7 +238,7 @@ def actuator() -> dict[str, float]:
 
 
 def main() -> None:
-    every = {f.__name__: f for f in (so101, go2, pendulum, xl330, zero, standins, support, cost, actuator)}
+    every = {f.__name__: f for f in (so101, go2, pendulum, xl330, zero, standins, support, cost, actuator, delta, floating)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     parser.add_argument("--only", default=",".join(every), help="which parts, by comma")

@@ -121,7 +121,9 @@ def test_files_that_are_no_networks_and_logs_that_are_too_short_get_a_sentence(
     write(moved(1, 5.0), tmp_path / "short.npz")
     with pytest.raises(SystemExit) as end:
         main(["fit", "bench", str(tmp_path / "short.npz"), "--residual", "force", "--out", str(tmp_path / "out")])
-    assert end.value.code == 2 and "needs 8 s of logs" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert end.value.code == 2 and "needs 8 s of logs" in said
+    assert "held-out" not in said and not (tmp_path / "out/progress.json").exists()  # before anything was fitted
 
 
 def test_each_world_of_an_ensemble_has_its_own_member() -> None:

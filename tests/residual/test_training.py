@@ -1,5 +1,7 @@
 """Joints alone repeat the full model, and the adjoint is the slope of what they do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,10 @@ def test_a_joint_alone_without_a_network_repeats_the_full_model(material: traini
     assert np.abs(tau).max() == 0
 
 
-def test_the_adjoint_is_the_slope_of_the_loss(material: training.Material) -> None:
+@pytest.mark.parametrize("target", [False, True])
+def test_the_adjoint_is_the_slope_of_the_loss(material: training.Material, target: bool) -> None:
+    gain = np.array([3.0 if target else 1.0])
+    material = replace(material, target=target, gain=gain)  # a shift of the target acts within the drive's limits
     numbers = nets(material, 0.1)
     x, tau = np.empty(material.felt.shape[1]), np.empty(material.felt.shape[1])
     _, slope, _ = training.step_of(material, material.pieces, numbers, x, tau)

@@ -16,8 +16,8 @@ from gapless import __version__
 from gapless.errors import BadInput, PhysicsError, unknown
 
 COMMANDS = (
-    "robots", "standin", "init", "inspect", "replay", "gap", "fit", "actuator", "excite", "export", "train", "course", "adapt",
-    "check", "certify", "close", "compare", "run",
+    "robots", "standin", "init", "inspect", "replay", "gap", "fit", "actuator", "delta", "excite", "export", "train", "course",
+    "adapt", "check", "certify", "close", "compare", "run",
 )  # fmt: skip
 """In the order of the loop; each is a file here with a function of its name, whose first line is its help here."""
 DESCRIPTION = "Measure, explain and close the gap between a simulated robot and the real one."

@@ -60,7 +60,6 @@ def fit(
     gapless fit --compare monday tuesday
 
     The folder gets twin.xml (plain MJCF), belief.json, fit.json (walking.json with --policy) and report.html.
-
     Each half of the logs is predicted by a fit to the other half: that error judges the model.
     Bad logs are left out and named if others are good. Ctrl-C keeps the best so far, and --resume goes on.
 
@@ -77,7 +76,7 @@ def fit(
     """
     from gapless import identify
     from gapless.logs import load_mapping, read_all
-    from gapless.residual import learn
+    from gapless.residual import learn, must_suit
     from gapless.twin import known_values
 
     if compare or not model:
@@ -91,6 +90,7 @@ def fit(
     fixed = known_values(twin, known, stated.kp, stated.kd)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
+    must_suit(twin, read, residual)
     with stages() as tell:
         if crew:
             return _show(identify.fit_walking(twin, read, crew, fixed, tell), None, unreadable, out, json)

@@ -21,7 +21,7 @@ FAST = {"contract", "reassoc", "arcp"}
 
 
 @compiled(parallel=True)
-def simulate(felt, pieces, nets, joints, dt, penalty, backwards, loss, slope, x_out, tau_out):  # type: ignore[no-untyped-def]
+def simulate(felt, pieces, nets, joints, dt, penalty, backwards, limited, loss, slope, x_out, tau_out):  # type: ignore[no-untyped-def]
     """Run pieces of joints, each with its network; their losses, and slopes by the weights.
 
     Args:
@@ -33,6 +33,7 @@ def simulate(felt, pieces, nets, joints, dt, penalty, backwards, loss, slope, x_
         dt: time step [s].
         penalty: on the squared torque of a step, in units of its bound.
         backwards: whether slopes are wanted.
+        limited: whether a network's torque is part of what the drive gives within its limits, as a shift of its target is.
         loss: of each piece, a result; slope: (pieces, weights), too.
         x_out: position before each step, a result; tau_out: torque of the network, too. Shape: (steps,).
     """
@@ -40,12 +41,13 @@ def simulate(felt, pieces, nets, joints, dt, penalty, backwards, loss, slope, x_
         first, last, begin, j = pieces[job]
         rows = slice(first, last)
         loss[job] = _piece(
-            felt[:, rows], begin - first, nets[j], joints[j], dt, penalty, backwards, slope[job], x_out[rows], tau_out[rows]
-        )
+            felt[:, rows], begin - first, nets[j], joints[j], dt, penalty, backwards, limited, slope[job], x_out[rows],
+            tau_out[rows],
+        )  # fmt: skip
 
 
 @compiled(fastmath=FAST)
-def _piece(felt, begin, net, joint, dt, penalty, backwards, slope, x_out, tau_out):  # type: ignore[no-untyped-def]
+def _piece(felt, begin, net, joint, dt, penalty, backwards, limited, slope, x_out, tau_out):  # type: ignore[no-untyped-def]
     n, hidden, weights = felt.shape[1], int(net[0]), net[HEAD:]
     damping, low, high, size = joint[8], joint[9], joint[10], joint[11]
     kept = np.empty(
@@ -66,11 +68,11 @@ def _piece(felt, begin, net, joint, dt, penalty, backwards, slope, x_out, tau_ou
         y = _net(weights, hidden, u, s)
         tau = net[1] * y / (1.0 + abs(y))
         total += penalty * (y / (1.0 + abs(y))) ** 2
-        torque = push + felt[4, k] * v
+        torque = push + felt[4, k] * v + (tau if limited else 0.0)
         held = torque < low or torque > high
         torque = min(max(torque, low), high)
         den = felt[7, k] + dt * (damping - (0.0 if held else felt[4, k]))
-        free = v + dt * (torque - damping * v + tau - felt[8, k] - felt[9, k] * (x - felt[0, k])) / den
+        free = v + dt * (torque - damping * v + (0.0 if limited else tau) - felt[8, k] - felt[9, k] * (x - felt[0, k])) / den
         grip = dry_friction(v, torque, x - joint[0], joint[1], joint[2], joint[3], joint[4], joint[5], joint[6], joint[7])
         slow = dt * grip / den
         after = free - slow if free > slow else free + slow if free < -slow else 0.0
@@ -82,12 +84,12 @@ def _piece(felt, begin, net, joint, dt, penalty, backwards, slope, x_out, tau_ou
             total += math.sqrt(1.0 + e * e) - 1.0
         x, v = moved, after
     if backwards:
-        _back(felt, begin, net, kept, x, damping, dt, size, penalty, slope, u, s)
+        _back(felt, begin, net, kept, x, damping, dt, size, penalty, limited, slope, u, s)
     return total
 
 
 @compiled(fastmath=FAST)
-def _back(felt, begin, net, kept, end, damping, dt, size, penalty, slope, u, s):  # type: ignore[no-untyped-def]
+def _back(felt, begin, net, kept, end, damping, dt, size, penalty, limited, slope, u, s):  # type: ignore[no-untyped-def]
     """The adjoint, from the last step to the first: `a_` of something is what it does to the loss. end: the last position."""
     n, hidden, weights = felt.shape[1], int(net[0]), net[HEAD:]
     inward, outward, linear = COUNT * hidden, (COUNT + 1) * hidden, (COUNT + 2) * hidden
@@ -121,7 +123,9 @@ def _back(felt, begin, net, kept, end, damping, dt, size, penalty, slope, u, s):
         if not held:
             a_push = a_force
             a_v += felt[4, k] * a_force
-        a_y = (net[1] * a_force + 2.0 * penalty * y / (1.0 + abs(y))) / ((1.0 + abs(y)) * (1.0 + abs(y)))
+        a_y = (net[1] * (a_push if limited else a_force) + 2.0 * penalty * y / (1.0 + abs(y))) / (
+            (1.0 + abs(y)) * (1.0 + abs(y))
+        )
         slope[linear + COUNT] += a_y
         for h in range(hidden):
             steep = 1.0 / (1.0 + abs(s[h]))

@@ -14,17 +14,17 @@ from gapless.errors import BadInput
 from gapless.files import atomic
 from gapless.twin import Net, learned
 
-WEIGHTS = "residual.npz"
+WEIGHTS, DELTA = "residual.npz", "delta.npz"
 LARGEST = 50_000_000  # bytes
 ARRAYS = ("centre", "spread", "low", "high", "members")
 
 
-def save_nets(nets: Sequence[Net], folder: Path) -> None:
-    """Write residual.npz and JOINT.onnx of the first member of each joint."""
-    arrays = {f"{net.joint}/{name}": np.array(getattr(net, name)) for net in nets for name in ARRAYS}
+def save_nets(nets: Sequence[Net], folder: Path, name: str = WEIGHTS) -> None:
+    """Write residual.npz (or another file) and JOINT.onnx of the first member of each joint."""
+    arrays = {f"{net.joint}/{array}": np.array(getattr(net, array)) for net in nets for array in ARRAYS}
     arrays |= {f"{net.joint}/scalars": np.array([net.timestep, net.bound, net.waves]) for net in nets}
     drives = {f"{net.joint}/drive": np.array(net.drive) for net in nets}
-    with atomic(folder / WEIGHTS) as part, open(part, "wb") as file:
+    with atomic(folder / name) as part, open(part, "wb") as file:
         np.savez(file, joints=np.array([net.joint for net in nets]), **(arrays | drives))  # type: ignore[arg-type]
     for net in nets:
         save_onnx(net, onnx_file(folder, net.joint))
@@ -36,7 +36,7 @@ def onnx_file(folder: Path, joint: str) -> Path:
 
 
 def load_nets(path: str | os.PathLike[str]) -> tuple[Net, ...]:
-    """What `save_nets` wrote to residual.npz; the file may come from anywhere."""
+    """What `save_nets` wrote to residual.npz or delta.npz; the file may come from anywhere."""
     path = Path(path)
     try:
         if path.stat().st_size > LARGEST:
@@ -51,13 +51,18 @@ def load_nets(path: str | os.PathLike[str]) -> tuple[Net, ...]:
                 out.append(Net(str(joint), drive, timestep, bound, waves, centre, spread, low, high, members))
             return tuple(out)
     except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; a fit writes it to DIR/residual/{WEIGHTS}") from None
+        raise BadInput(
+            f"{path}: no such file; a fit writes it to DIR/residual/{WEIGHTS}, a delta action to DIR/{DELTA}"
+        ) from None
     except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, BadInput) as error:
         raise BadInput(f"{path}: not a file of learned torque ({error})") from None
 
 
 def save_onnx(net: Net, path: Path) -> None:
-    """The first member as an ONNX graph: inputs (n, 11) in the order of `learned.INPUTS`, in SI units, to torque (n,) [N m]."""
+    """The first member as an ONNX graph: inputs (n, 11) in the order of `learned.INPUTS`, in SI units, to torque (n,) [N m].
+
+    Of a delta action that output is the shift of the command, in its unit.
+    """
     member = np.array(net.members[0])
     hidden = (len(member) - learned.COUNT - 1) // (learned.COUNT + 2)
     inward, rest = member[: learned.COUNT * hidden].reshape(learned.COUNT, hidden), member[learned.COUNT * hidden :]

@@ -38,7 +38,7 @@ class Recorder:
         self.model, self.models = model, [copy.copy(model) for _ in range(n)]
         self._data = [mujoco.MjData(model) for _ in range(n)]
         self._states: dict[str, Array] = {}
-        self.kept: list[list[tuple[Array, Array]]] = [[] for _ in range(n)]
+        self.kept: list[list[tuple[Array, Array, Array]]] = [[] for _ in range(n)]
         """By world and roll: what `_rolled` gives, and the controls."""
 
     def state(self, field: str) -> Array:
@@ -67,23 +67,26 @@ class Recorder:
             for name, values in self._states.items():
                 getattr(data, name)[:] = values[world]
             mine = {name: values[world] for name, values in record.items()}
-            self.kept[world].append((_rolled(model, data, control[world], mine), control[world].copy()))
+            self.kept[world].append((*_rolled(model, data, control[world], mine), control[world].copy()))
             for name, values in self._states.items():
                 values[world] = getattr(data, name)
         return {}
 
 
-def _rolled(model: mujoco.MjModel, data: mujoco.MjData, control: Array, record: Mapping[str, Array]) -> Array:
-    """Step one world; position, velocity, bias, inertia, torque of drives and passive forces, and dry friction of each degree
-    of freedom. Shape: (6, steps, nv)."""
+def _rolled(model: mujoco.MjModel, data: mujoco.MjData, control: Array, record: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Step one world; what its degrees of freedom felt, and its pose before each step, (steps, nq).
+
+    Of each degree of freedom: position, velocity, bias, inertia, torque of drives and passive forces, and dry friction.
+    Shape: (6, steps, nv).
+    """
     diagonal, places = model.M_rowadr + model.M_rownnz - 1, model.jnt_qposadr[model.dof_jntid]
     rubbed = np.flatnonzero(model.dof_frictionloss > 0)
-    out = np.zeros((6, len(control), model.nv))
+    out, poses = np.zeros((6, len(control), model.nv)), np.empty((len(control), model.nq))
     qpos, qvel, bias, inertia, ctrl = data.qpos, data.qvel, data.qfrc_bias, data.M, data.ctrl
     passive, drive, fields = data.qfrc_passive, data.qfrc_actuator, [(v, getattr(data, name)) for name, v in record.items()]
     for k in range(len(control)):
         ctrl[:] = control[k]
-        out[0, k], out[1, k] = qpos[places], qvel
+        out[0, k], out[1, k], poses[k] = qpos[places], qvel, qpos
         mujoco.mj_step(model, data)
         out[2, k], out[3, k], out[4, k] = bias, inertia[diagonal], drive + passive
         if len(rubbed):
@@ -91,7 +94,7 @@ def _rolled(model: mujoco.MjModel, data: mujoco.MjData, control: Array, record: 
             out[5, k, rubbed] = data.efc_force[first : first + len(rubbed)]
         for values, now in fields:
             values[k] = now
-    return out
+    return out, poses
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Run:
     """Of each joint besides the drive's [N m s/rad]. Shape: (joints,)."""
     limit: Array
     """The least and the most that each drive gives [N m]. Shape: (joints, 2)."""
+    gain: Array
+    """Torque of each drive for a unit of its command. Shape: (joints,)."""
 
 
 def own_run(twin: Twin, log: Log, values: Array, window: float | None = None, starts: Array | None = None) -> Run:
@@ -125,9 +130,9 @@ def own_run(twin: Twin, log: Log, values: Array, window: float | None = None, st
     age, offset = age_of(path)[0], path["path.offset_q"][0]
     felt = []
     for w, (model, rolls) in enumerate(zip(recorder.models, recorder.kept, strict=True)):
-        parts = np.concatenate([part for part, _ in rolls], axis=1)
-        control = np.concatenate([told for _, told in rolls])
-        slope, seen = _slopes(model, parts[0], twin), np.isfinite(replayer.time[w])
+        parts = np.concatenate([part for part, _, _ in rolls], axis=1)
+        poses, control = (np.concatenate([roll[k] for roll in rolls]) for k in (1, 2))
+        slope, seen = _slopes(model, poses, twin), np.isfinite(replayer.time[w])
         measured, times = replayer.measured["q"][w][seen] - offset, replayer.time[w][seen]
         felt.append(
             [
@@ -138,7 +143,8 @@ def own_run(twin: Twin, log: Log, values: Array, window: float | None = None, st
     model = recorder.models[0]
     damping = model.dof_damping[[d.dof for d in twin.drives]].copy()
     limits = np.array([np.clip(_range(model, d.actuator), -1e9, 1e9) for d in twin.drives])
-    return Run(replayer.starts, felt, _grip(model, twin), damping, limits)
+    gain = model.actuator_gainprm[[d.actuator for d in twin.drives], 0].copy()
+    return Run(replayer.starts, felt, _grip(model, twin), damping, limits, gain)
 
 
 def _felt(model: mujoco.MjModel, d: Drive, parts: Array, control: Array, slope: Array, times: Array, measured: Array) -> Felt:
@@ -181,12 +187,11 @@ def _grip(model: mujoco.MjModel, twin: Twin) -> Array:
 def _slopes(model: mujoco.MjModel, qpos: Array, twin: Twin) -> Array:
     """How gravity's torque on each joint grows with its angle [N m/rad]. Shape: (steps, joints)."""
     data, few = mujoco.MjData(model), np.arange(0, len(qpos), SLOPE_EVERY)
-    places = model.jnt_qposadr[model.dof_jntid]
     out, torque = np.empty((len(few), len(twin.drives))), np.empty((2, model.nv))
     for row, k in enumerate(few):
         for j, d in enumerate(twin.drives):
             for side, result in zip((-0.5, 0.5), torque, strict=True):
-                data.qpos[places] = qpos[k]
+                data.qpos[:] = qpos[k]
                 data.qpos[d.qpos] += side * NUDGE
                 mujoco.mj_kinematics(model, data)
                 mujoco.mj_comPos(model, data)

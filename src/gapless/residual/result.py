@@ -14,6 +14,7 @@ from gapless.arrays import Array
 from gapless.measure import Trace
 from gapless.plain import NOT_SAVED
 from gapless.report import BLUE, Plot, Result, Section, Table, Verdict, dots, in_terminal, percent
+from gapless.residual.base import LearntBase
 from gapless.residual.files import save_nets
 from gapless.residual.training import Material, inputs_of, numbers_of, owners, torques
 from gapless.twin import Net, learned
@@ -74,6 +75,8 @@ class Learnt(Result):
     """Computing time."""
     seconds_used: float
     seconds_given: float
+    base: LearntBase | None = None
+    """Of a robot that floats."""
     nets: tuple[Net, ...] = field(default=(), metadata=NOT_SAVED)
 
     def verdict(self) -> Verdict:
@@ -81,15 +84,28 @@ class Learnt(Result):
         fell = f"from {before:.3f} to {after:.3f} deg on motion that it has not seen"
         if not self.kept:
             return Verdict(f"No learned torque is used: the error would go {fell}, which is no true gain.", True)
+        pull = self._pull()
+        if not any(j.kept for j in self.joints.values()):
+            return Verdict(
+                f"No learned torque of joints is used: the error would go {fell}, which is no true gain.{pull}", True
+            )
         largest = max(j.size for j in self.joints.values() if j.kept)
         count = sum(j.kept for j in self.joints.values())
         simple = [name for name, j in self.joints.items() if j.kept and "instead" in j.words]
         more = f" Of {len(simple)} joints a number of the model would do instead." if simple else ""
         what = f"Learned torque at {count} of {len(self.joints)} joints takes the error {fell}"
-        return Verdict(f"{what}; it is at most {percent(largest)} of the drive's torque.{more}", not simple)
+        return Verdict(f"{what}; it is at most {percent(largest)} of the drive's torque.{more}{pull}", not simple)
+
+    def _pull(self) -> str:
+        if self.base is None or not self.base.kept:
+            return ""
+        size = f"{self.base.force:.3g} N and {self.base.torque:.3g} N m"
+        return f" A pull at the base of {size} takes {percent(self.base.gain)} off the squared error of unseen motion."
 
     def sections(self) -> Iterator[Section | None]:
         yield self._by_joint()
+        if self.base is not None:
+            yield self._at_the_base(self.base)
         rows = [[name, *(f"{np.degrees(e):.3f}" for e in errors)] for name, errors in self.motions.items()]
         yield Section("Motions", table=Table(["log", "before [deg]", "after [deg]"], rows))
         if len(self.motions) > 2:
@@ -110,6 +126,16 @@ class Learnt(Result):
         ]
         text = "Held-out errors are those of the full model, each half of the logs predicted by what learned from the other."
         return Section("Joints", [text], Table(head, rows, words=3))
+
+    def _at_the_base(self, base: LearntBase) -> Section:
+        used = "is used" if base.kept else "is not used, since unseen motion is not truly predicted better"
+        text = [
+            f"A pull at the base, along its own axes, {used}: {base.force:.3g} N (at most {base.most_force:.3g}) and "
+            f"{base.torque:.3g} N m (at most {base.most_torque:.3g}); for {percent(base.outside)} of the time the base moved "
+            "otherwise than it was trained for, and its velocity was clipped to that range."
+        ]
+        rows = [[signal, *(f"{e:.4g}" for e in errors)] for signal, errors in base.errors.items()]
+        return Section("Base", text, Table(["held-out error", "before", "after"], rows))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write residual.json and report.html, and of what is used the networks: residual.npz and an ONNX file a joint."""

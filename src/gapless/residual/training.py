@@ -21,6 +21,7 @@ ROUNDS = 300  # of Adam
 RATE = 0.01  # of Adam, falling to 0
 PENALTY = 0.02  # on the squared torque in units of its bound, against errors in units of the usual one
 SHARE = 0.5  # of the drive's root mean square torque that a network gives at most
+TARGET_SHARE = 1.5  # the same where it shifts targets on top of a model that may be far off
 RARE = 0.002  # share of the steps whose inputs are outside of the support
 
 
@@ -37,6 +38,11 @@ class Material:
     joints: Array
     """Grip, damping, limits, and the usual error; see `simulate`. Shape: (joints, 12)."""
     timestep: float
+    gain: Array
+    """What the output of each joint's network is multiplied by: 1, or where it shifts a target the drive's gain. Shape:
+    (joints,)."""
+    target: bool = False
+    """Whether networks shift what drives are told."""
 
     def within(self, blocks: Bools) -> Material:
         """The same, compared in some blocks only; pieces without any such sample are left out."""
@@ -51,8 +57,10 @@ class Material:
         return replace(self, felt=np.ascontiguousarray(felt[:, rows]), pieces=moved, block=self.block[rows])
 
 
-def material(runs: Sequence[Run], blocks: Sequence[Sequence[Ints]], timestep: float, in_windows: bool) -> Material:
-    """Runs of logs as pieces. blocks: of each step, by run and window."""
+def material(
+    runs: Sequence[Run], blocks: Sequence[Sequence[Ints]], timestep: float, in_windows: bool, target: bool = False
+) -> Material:
+    """Runs of logs as pieces. blocks: of each step, by run and window; target: whether networks shift what drives are told."""
     parts: list[Array] = []
     numbers: list[Ints] = []
     pieces: list[tuple[int, int, int, int]] = []
@@ -72,7 +80,8 @@ def material(runs: Sequence[Run], blocks: Sequence[Sequence[Ints]], timestep: fl
     whole, table = np.concatenate(parts, axis=1), np.array(pieces, dtype=np.int64)
     one = runs[0]
     fixed = np.column_stack([one.grip, one.damping, one.limit, np.ones(len(one.damping))])
-    return Material(whole, table, np.concatenate(numbers), fixed, timestep)
+    gain = one.gain if target else np.ones(len(one.gain))
+    return Material(whole, table, np.concatenate(numbers), fixed, timestep, gain, target)
 
 
 def sized(given: Material) -> Material:
@@ -126,7 +135,7 @@ def blank(twin: Twin, given: Material, waves: Array, rng: np.random.Generator) -
         weights = np.zeros(learned.weights(HIDDEN))
         within = (learned.COUNT + 1) * HIDDEN
         weights[:within] = rng.normal(0.0, 1 / math.sqrt(learned.COUNT), within)
-        bound = SHARE * float(np.sqrt((torque**2).mean()))
+        bound = (TARGET_SHARE if given.target else SHARE) * float(np.sqrt((torque**2).mean())) / given.gain[j]
         sides = tuple(centre.tolist()), tuple(spread.tolist()), tuple(low.tolist()), tuple(high.tolist())
         out.append(Net(d.name, d.signal, given.timestep, bound, float(waves[j]), *sides, (tuple(weights.tolist()),)))
     return out
@@ -170,9 +179,9 @@ def step_of(given: Material, pieces: Ints, numbers: Array, x: Array, tau: Array)
     """Loss, slopes by the weights and number of samples of each joint, over some pieces."""
     loss, slopes = np.zeros(len(pieces)), np.zeros((len(pieces), numbers.shape[1] - learned.HEAD))
     seen = np.array([np.isfinite(given.felt[10, begin:last]).sum() for _, last, begin, _ in pieces])
-    steps = float((pieces[:, 1] - pieces[:, 0]).sum())
+    driven, steps = in_torque(given, numbers), float((pieces[:, 1] - pieces[:, 0]).sum())
     penalty = PENALTY * float(seen.sum()) / steps
-    simulate(given.felt, pieces, numbers, given.joints, given.timestep, penalty, True, loss, slopes, x, tau)
+    simulate(given.felt, pieces, driven, given.joints, given.timestep, penalty, True, given.target, loss, slopes, x, tau)
     joints = len(numbers)
     total, slope, count = np.zeros(joints), np.zeros((joints, slopes.shape[1])), np.zeros(joints)
     np.add.at(total, pieces[:, 3], loss)
@@ -185,8 +194,14 @@ def torques(given: Material, numbers: Array) -> Array:
     """What networks give along their own simulation of the pieces [N m]. Shape: (steps,)."""
     n, pieces = given.felt.shape[1], given.pieces
     x, tau, loss, slope = np.zeros(n), np.zeros(n), np.zeros(len(pieces)), np.zeros((len(pieces), 0))
-    simulate(given.felt, pieces, numbers, given.joints, given.timestep, 0.0, False, loss, slope, x, tau)
+    driven = in_torque(given, numbers)
+    simulate(given.felt, pieces, driven, given.joints, given.timestep, 0.0, False, given.target, loss, slope, x, tau)
     return tau
+
+
+def in_torque(given: Material, numbers: Array) -> Array:
+    """Networks that give torque [N m], where they shift targets. Shape: (joints, numbers)."""
+    return np.hstack([numbers[:, :1], numbers[:, 1:2] * given.gain[:, None], numbers[:, 2:]])
 
 
 def rounded(member: Array) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ from gapless.twin.mechanisms.inertia import Inertia
 from gapless.twin.mechanisms.latency import Latency
 from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.mechanisms.offset import Offset
-from gapless.twin.mechanisms.residual import Net, Residual
+from gapless.twin.mechanisms.residual import AXES as BASE_AXES, Net, Residual, Wrench, base_speed
 from gapless.twin.mechanisms.ripple import Ripple
 from gapless.twin.mechanisms.sensors import ACCELEROMETER, Sensors
 from gapless.twin.mechanisms.table import Table

@@ -35,6 +35,7 @@ WINDUP = 0.03  # rad: over which Dahl's friction winds up
 VELOCITY_TIME, PUSH_TIME, COMMAND_TIME = 0.1, 0.2, 0.02  # s: of the low-pass filters
 HEAD = 3 + 4 * COUNT  # numbers before the weights: hidden units, bound, waves; centre, 1 / spread, low and high of each input
 MARKED = 0.4142135623  # in the last column of actuator_user: this drive has a network, whose numeric is in the column before
+TARGET = 0.7320508076  # there too: its network shifts what the drive is told, within its limits (delta action)
 PREFIX = "gapless_residual"
 
 
@@ -43,8 +44,11 @@ def weights(hidden: int) -> int:
     return hidden * (COUNT + 2) + COUNT + 1
 
 
-def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]]) -> None:
-    """Put networks into a spec: actuator to the numbers of each member of its ensemble; the first one acts."""
+def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]], target: bool = False) -> None:
+    """Put networks into a spec: actuator to the numbers of each member of its ensemble; the first one acts.
+
+    target: whether they shift what drives are told, instead of adding torque at the joints.
+    """
     spec.nuser_actuator = max(0, spec.nuser_actuator) + 2
     for actuator in spec.actuators:
         user = list(actuator.userdata)[: spec.nuser_actuator - 2]
@@ -55,12 +59,12 @@ def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]]) -> No
         for k, numbers in enumerate(members):
             spec.add_numeric(name=f"{PREFIX}/{name}/{k}", data=numbers, size=len(numbers))
         user = list(spec.actuator(name).userdata)
-        spec.actuator(name).userdata = [*user[:-2], float(place), MARKED]
+        spec.actuator(name).userdata = [*user[:-2], float(place), TARGET if target else MARKED]
 
 
 def marked(model: mujoco.MjModel) -> bool:
     """Whether a model has drives with a network."""
-    return bool(model.nuser_actuator >= 2 and (model.actuator_user[:, -1] == MARKED).any())
+    return bool(model.nuser_actuator >= 2 and np.isin(model.actuator_user[:, -1], (MARKED, TARGET)).any())
 
 
 @numba.njit(inline="always")
@@ -118,12 +122,14 @@ def applied() -> Any:
     (step_at,) = offsets("mjOption", ("timestep",))
     arrays = ("actuator_user", "actuator_trnid", "actuator_ctrladr", "actuator_gainprm", "actuator_biasprm", "jnt_qposadr")
     user_at, joint_at, ctrl_at, gain_at, bias_at, qpos_adr_at = offsets("mjModel", arrays)
+    limited_at, range_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange"))
     dof_adr_at, adr_at, numbers_at, opt_at = offsets("mjModel", ("jnt_dofadr", "numeric_adr", "numeric_data", "opt"))
     in_data = ("time", "userdata", "ctrl", "qpos", "qvel", "qfrc_bias", "qfrc_passive")
     time_at, memory_at, control_at, qpos_at, qvel_at, load_at, force_at = offsets("mjData", in_data)
     size, _ = readers(numba, types.int64)
     _, integers = readers(numba, types.int32)
     one, numbers = readers(numba, types.float64)
+    _, flags = readers(numba, types.uint8)
     columns = int(mujoco.mjNGAIN)
 
     @numba.njit
@@ -135,7 +141,7 @@ def applied() -> Any:
         user = numbers(m, user_at, count * width)
         mine = 0
         for a in range(count):
-            mine += user[(a + 1) * width - 1] == MARKED
+            mine += user[(a + 1) * width - 1] == MARKED or user[(a + 1) * width - 1] == TARGET
         if mine == 0:
             return
         total = size(m, n_memory)
@@ -151,7 +157,8 @@ def applied() -> Any:
         qvel, load, force = numbers(d, qvel_at, nv), numbers(d, load_at, nv), numbers(d, force_at, nv)
         start, every = integers(m, adr_at, size(m, n_num)), numbers(m, numbers_at, size(m, n_numbers))
         for a in range(count):
-            if user[(a + 1) * width - 1] != MARKED:
+            target = user[(a + 1) * width - 1] == TARGET
+            if user[(a + 1) * width - 1] != MARKED and not target:
                 continue
             j = joint[2 * a]
             dof = dof_adr[j]
@@ -161,7 +168,14 @@ def applied() -> Any:
                 remember(memory, at, fresh, push, v, command, dt)
             net = every[start[int(user[(a + 1) * width - 2])] :]
             z, slow_v, slow_push, command_v = memory[at], memory[at + 1], memory[at + 2], memory[at + 4]
-            force[dof] += learned_torque(net, push, v, command_v, load[dof], x, z, slow_v, slow_push)
+            torque = learned_torque(net, push, v, command_v, load[dof], x, z, slow_v, slow_push)
+            if target:  # the drive gives no more than its limit, wherever it is told to go
+                torque *= gain[columns * a]
+                if flags(m, limited_at, count)[a]:
+                    asked, limit = push + bias[columns * a + 2] * v, numbers(m, range_at, 2 * count)
+                    low, high = limit[2 * a], limit[2 * a + 1]
+                    torque = min(max(asked + torque, low), high) - min(max(asked, low), high)
+            force[dof] += torque
             at += MEMORY
 
     return nets

@@ -3,6 +3,7 @@
 from gapless.close.technique import Technique
 from gapless.close.techniques import (
     belief,
+    delta,
     informed,
     mean,
     memory,
@@ -17,6 +18,6 @@ from gapless.close.techniques import (
     wide_longer,
 )
 
-_MODULES = nothing, wide, wide_longer, mean, belief, informed, models30, memory, student, rma, osi, search, oracle
+_MODULES = nothing, wide, wide_longer, delta, mean, belief, informed, models30, memory, student, rma, osi, search, oracle
 TECHNIQUES: tuple[Technique, ...] = tuple(module.TECHNIQUE for module in _MODULES)
 """From the least to the most that is known."""
