@@ -5,18 +5,20 @@ from pathlib import Path
 
 from gapless.adapt import Adapted, Believed
 from gapless.check import Certificate, CrossCheck, GateVerdict, PolicyCheck, Stress
-from gapless.close import Closed, Compared
+from gapless.close import Closed, Compared, Moved
 from gapless.errors import BadInput
 from gapless.explain import Diagnosis
 from gapless.gap import Experiment
-from gapless.identify import Comparison, Fit, WalkingFit
+from gapless.identify import AmortisedFit, Comparison, Fit, WalkingFit
 from gapless.learn import CourseResult
 from gapless.logs import Inspection
 from gapless.measure import Replays
 from gapless.report import Result
+from gapless.twin import BeliefHistory
 
-OF_LOGS = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, Inspection, Replays)
-OF_POLICIES = (CourseResult, PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate, Closed, Compared, Adapted, Believed)
+OF_LOGS = (Fit, Diagnosis, Experiment, Comparison, WalkingFit, AmortisedFit, Inspection, Replays)
+OF_CHECKS = (PolicyCheck, CrossCheck, Stress, GateVerdict, Certificate)
+OF_POLICIES = (CourseResult, *OF_CHECKS, Closed, Compared, Moved, BeliefHistory, Adapted, Believed)
 KINDS: tuple[type[Result], ...] = OF_LOGS + OF_POLICIES
 
 

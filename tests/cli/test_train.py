@@ -102,6 +102,9 @@ def test_ctrl_c_is_a_stop_in_good_order(tmp_path, capsys, monkeypatch):
         (["stand", "--residual"], "stand has no gait that a residual could be added to"),
         (["velocity", "--resume"], "there is no such file"),
         (["velocity", "--from", "nowhere"], "there is no such file"),
+        (["velocity", "--adr", "--preset", "wide"], "give either --adr or --preset"),
+        (["velocity", "--adr", "--adr-grow", "0.1"], "both are shares from 0 to 1, the first larger, or they can never be met"),
+        (["velocity", "--adr", "--adr-grow", "1.2"], "adr_grow"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(options, sentence, tmp_path, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -13,7 +13,7 @@ from gapless.cli.options import ABOUT, About, Command, Flag, Json, Logs, Mapping
 from gapless.cli.stages import stages
 
 if TYPE_CHECKING:
-    from gapless.close import Case
+    from gapless.close import Case, Closed, Moved
     from gapless.twin import Stated
 
 
@@ -26,6 +26,8 @@ def close(
     task: Annotated[str, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing")] = "velocity",
     policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
     base: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
+    method: Literal["fit", "simopt", "bayessim", "autotuned"] = "fit",
+    belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
     about: About = ABOUT,
     no_hoist: Flag = False,
     command: Command = None,
@@ -49,6 +51,9 @@ def close(
         task: What the policy is for.
         policy: Folder of the policy that is on the robot; trained on the model alone unless given (the quadruped's is there).
         base: Folder of the training whose policy is tuned; trained in wide ranges unless given (the quadruped's is there).
+        method: How the robot is found out about: fit is one log; the others are rounds of rollouts of the policy, and
+            updates of a Gaussian: a bounded step (simopt), its posterior (bayessim), or a classifier (autotuned).
+        belief: With rounds, the Gaussian to start from, as `gapless fit` writes it; about the model unless given.
         no_hoist: The robot cannot be lifted: it is recorded while it walks.
         robot_time: Seconds of the robot's time that log and trials may take.
         iterations: Of tuning.
@@ -56,7 +61,7 @@ def close(
         oracle: Tune on the stand-in as it really is, too, which nobody can do with a robot: for comparison.
         out: Folder of the loop: every stage, the result and its page.
     """
-    from gapless.close import close as close_loop
+    from gapless.close import close as close_loop, move
     from gapless.errors import BadInput
 
     out = options.wanted(out, "the loop", "out/close")
@@ -67,11 +72,17 @@ def close(
     given |= {"command": tuple(options.numbers("command", command))} if command is not None else {}
     case = _case(model, logs, standin, policy, base, about.stated(), given)
     options.assumed(case.twin())
+    if method == "fit" and belief is not None:
+        raise BadInput("--belief is where rounds of rollouts start from: give --method simopt, bayessim or autotuned with it")
+    if method != "fit" and oracle:
+        raise BadInput("--oracle goes with --method fit; `gapless compare` has both beside each other")
     with stages() as tell:
-        result = close_loop(case, out, tell, oracle=oracle)
+        result: Closed | Moved = (
+            close_loop(case, out, tell, oracle=oracle) if method == "fit" else move(case, out, method, belief=belief, tell=tell)
+        )
     options.show(result, json)
     if not json:
-        options.tell(f"close.json and the page are in {out}: open {out / 'report.html'}")
+        options.tell(f"{result.NAME}.json and the page are in {out}: open {out / 'report.html'}")
     sys.exit(result.exit_code)
 
 

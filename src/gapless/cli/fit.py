@@ -25,7 +25,7 @@ Fixed = Annotated[
     tuple[tuple[str, ...], ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE...", help_behavior_hint="")
 ]
 
-ELSEWHERE = "--method, --particles, --resume, --in-air, --signals, --residual"
+ELSEWHERE = "--method, --network, --particles, --resume, --in-air, --signals, --residual"
 """What only fits of robots that did not walk under a policy take."""
 
 
@@ -38,7 +38,8 @@ def fit(
     fix: Fixed = (),
     in_air: InAir = False,
     signals: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SIGNAL...")] = ("q",),
-    method: Literal["least-squares", "evolve", "posterior"] = "least-squares",
+    method: Literal["least-squares", "evolve", "posterior", "amortised"] = "least-squares",
+    network: Annotated[Path | None, tyro.conf.arg(metavar="NPZ", help_behavior_hint="")] = None,
     particles: Annotated[int, tyro.conf.arg(metavar="N", help_behavior_hint="")] = 0,
     residual: Literal["off", "auto", "force"] = "off",
     policy: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
@@ -67,6 +68,7 @@ def fit(
         fix: Parameters that are known and not fitted, such as "gains.kp/*=14.5"; the same as --set here.
         signals: What the full model is fitted to: q, dq, tau. A floating base's IMU and motion capture are always used.
         method: evolve goes on with CMA-ES, for minutes. posterior learns all that is possible (needs gapless[posterior]).
+        network: Of --method amortised, which asks it; where there is none yet, it is learnt for the log's motion.
         particles: Write the belief as so many weighted samples instead of a Gaussian.
         residual: auto learns what no number explains and keeps it where it predicts unseen motion better; force keeps it.
         policy: Folder of the policy that walked in the logs: distributions of motion under it are compared, not moments.
@@ -75,31 +77,60 @@ def fit(
         out: Folder for the results; needed, except with --compare.
     """
     from gapless import identify
-    from gapless.logs import load_mapping, read_all
     from gapless.residual import learn, must_suit
-    from gapless.twin import known_values
 
     if compare or not model:
         return _compare(compare, bool(model or logs), out, overwrite, json)
     stated = about.stated()
-    read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
+    read, unreadable = _read(logs, mapping)
     twin, crew = _given(model, read[0], replace(stated, values={}), in_air, policy, command)
     if crew and (method, particles, resume, in_air, signals, residual) != ("least-squares", 0, False, False, ("q",), "off"):
         raise BadInput(f"--policy fits a robot that walked, without {ELSEWHERE}")
-    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
-    fixed = known_values(twin, known, stated.kp, stated.kd)
+    if method == "amortised" or network:
+        return _amortised(twin, read[0], method == "amortised", network, out, overwrite, json)
+    fixed = _fixed(twin, stated, fix)
     out = options.wanted(out, "the fitted twin", "fitted")
     options.result_folder(out, overwrite or resume, "fit.json", "walking.json")
     must_suit(twin, read, residual)
     with stages() as tell:
         if crew:
             return _show(identify.fit_walking(twin, read, crew, fixed, tell), None, unreadable, out, json)
-        found = identify.fit(
-            twin, read, fixed=fixed, method=method, particles=particles, signals=signals,
-            progress=out / "progress.json", resume=resume, tick=tell,
-        )  # fmt: skip
+        more = {"method": method, "particles": particles, "signals": signals, "progress": out / "progress.json"}
+        found = identify.fit(twin, read, fixed=fixed, resume=resume, tick=tell, **more)  # type: ignore[arg-type]
         found, learnt = learn(found, read, residual, tell)
     _show(found, learnt, unreadable, out, json)
+
+
+def _read(logs: tuple[Path, ...], mapping: str | None) -> tuple[list[Log], list[str]]:
+    """The logs that were named, and why others cannot be read."""
+    from gapless.logs import load_mapping, read_all
+
+    return read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
+
+
+def _fixed(twin: Twin, stated: Stated, fix: tuple[tuple[str, ...], ...]) -> dict[str, float]:
+    """What is known and not fitted."""
+    from gapless.twin import known_values
+
+    known = [*stated.values.items(), *options.pairs("fix", tuple(pair for several in fix for pair in several))]
+    return known_values(twin, known, stated.kp, stated.kd)
+
+
+def _amortised(twin: Twin, log: Log, asked: bool, file: Path | None, out: Path | None, overwrite: bool, json: bool) -> None:
+    """Ask a network for what a log leaves possible; where there is none, learn it first."""
+    from gapless import identify
+
+    if file is None or not asked:
+        raise BadInput("--method amortised and --network FILE.npz go together: the file is the network, or where it is to go")
+    out = options.wanted(out, "the belief", "fitted")
+    options.result_folder(out, overwrite, "amortised.json", "fit.json")
+    options.can_write(file)
+    with stages() as tell:
+        result = identify.ask_network(twin, log, file, tell)
+    result.save(out)
+    options.show(result, json)
+    if not json:
+        options.tell(f"{result.seconds:.2f} s; belief.json, amortised.json and report.html are in {out}")
 
 
 def _show(result: Fit | WalkingFit, learnt: Learnt | None, unreadable: Sequence[str], out: Path, json: bool) -> None:

@@ -32,6 +32,9 @@ def train(
         Literal["teacher", "student", "rma", "osi", "residual"] | None, tyro.conf.arg(help_behavior_hint="")
     ] = None,
     latent: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    adr: Flag = False,
+    adr_grow: float = 0.5,
+    adr_shrink: float = 0.2,
     about: About = ABOUT,
     terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] = "flat",
     seed: int = 0,
@@ -61,24 +64,25 @@ def train(
         adapt: teacher is told its world's parameters; student, rma and osi find them in their history, and learn that from a
             teacher in DIR/teacher or --from; residual adds to the policy of --from.
         latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; 1 to 3 suit a search.
+        adr: Let ranges grow from the model, or from the belief, as far as the policy can follow; they end in ranges.json.
+        adr_grow: With --adr, the success at the end of a range at which it grows.
+        adr_shrink: And at which it shrinks.
         terrain: What the robots learn on; its hardness grows over the first half.
         seed: The same seed gives the same policy.
         resume: Go on where the run in the folder stopped; everything else is as it was given then.
         start: Folder of a run whose policy is tuned further.
     """
-    from gapless.errors import BadInput
     from gapless.learn import load_run, plan_run
 
     if resume:
         run = load_run(options.wanted(out, "the run that is resumed", "runs/walk"))
     else:
         settings = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
+        ranges = {"adr": adr, "adr_grow": adr_grow, "adr_shrink": adr_shrink}
         more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
-        run = plan_run(task, robot, belief, preset, settings, **more)
+        run = plan_run(task, robot, belief, preset, settings, **more, **ranges)
     out = options.wanted(out, "the run", "runs/walk")
-    if run.task != task:
-        raise BadInput(f"{out}: the run there is of task {run.task}, not {task}")
-    _fits(adapt, latent, resume, start)
+    _fits(task, run, adapt, latent, resume, start)
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
     options.assumed(run.twin())
     if adapt and not (adapt == "teacher" and resume):
@@ -87,10 +91,12 @@ def train(
         _train(run, out, resume, start, threads, json)
 
 
-def _fits(adapt: str | None, latent: int | None, resume: bool, start: Path | None) -> None:
+def _fits(task: str, run: Run, adapt: str | None, latent: int | None, resume: bool, start: Path | None) -> None:
     """Refuse options that do not go together."""
     from gapless.errors import BadInput
 
+    if run.task != task:
+        raise BadInput(f"the run that is to be resumed is of task {run.task}, not {task}")
     if adapt and resume and adapt != "teacher":
         raise BadInput(f"--resume goes on with a teacher or a plain training, not with {adapt}; start anew in another folder")
     if latent is not None and not adapt:
@@ -156,6 +162,8 @@ def _train(run: Run, out: Path, resume: bool, start: Path | None, threads: int, 
 
         def tell(news: News) -> None:
             seen.append(news)
+            if news.said:
+                options.tell(news.said)
             if console.is_terminal:
                 live.update(learn.dashboard(news, run, (time.perf_counter() - started) / len(seen)), refresh=True)
             elif news.unseen is not None:
@@ -172,9 +180,12 @@ def _train(run: Run, out: Path, resume: bool, start: Path | None, threads: int, 
     if json:
         iteration, best = (news.progress.iteration, news.best_iteration) if news else (0, 0)
         done = {"iterations": iteration, "best_iteration": best, "unseen": news.best if news else None}
+        done |= {"entropy": news.entropy} if news and run.adr else {}
         print(text.dumps({"policy": str(out), **done, "minutes": minutes}))
         return
     options.tell(f"{minutes:.1f} min; judge the policy with: gapless course {out} --robot {run.robot}")
+    if run.adr:
+        options.tell(f"the ranges are in {out / 'ranges.json'}, and how they grew in {out / 'ranges' / 'report.html'}")
     if news and not stopped:
         _film(out, run.seed)
 

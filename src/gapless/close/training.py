@@ -23,9 +23,10 @@ def trained(
     case: Case,
     stages: Stages,
     name: str,
-    preset: str,
+    preset: str | None,
     belief: Path | None = None,
     start: Path | None = None,
+    adr: bool = False,
     **settings: Any,
 ) -> Path:
     """The folder of a policy that was trained in worlds of a preset, tuned from another one where that is given.
@@ -34,15 +35,16 @@ def trained(
         case: robot, task, iterations and seed.
         stages: of the work.
         name: of the stage.
-        preset: what worlds are drawn from.
+        preset: what worlds are drawn from; None with `adr`.
         belief: file of what is known about the robot.
         start: folder of the training whose policy is tuned.
+        adr: whether ranges grow with success.
         settings: of PPO, over those that suit the task.
     """
     iterations = case.iterations if start is not None else case.scratch or None
     often = {"every": max(1, case.iterations // CHECKPOINTS)} if start is not None else {}
     settings = {"iterations": iterations, **often, **settings}
-    run = plan_run(case.task, case.robot, belief, preset, settings, seed=case.seed, stated=case.stated)
+    run = plan_run(case.task, case.robot, belief, preset, settings, seed=case.seed, stated=case.stated, adr=adr)
 
     def make(folder: Path) -> None:
         again = (folder / "checkpoint.pt").is_file()

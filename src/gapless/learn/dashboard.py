@@ -11,7 +11,7 @@ UNITS = {"velocity_error": " m/s", "yaw_error": " rad/s", "distance": " m"}
 def dashboard(news: News, run: Run, seconds: float) -> Table:
     """Everything that is worth watching, on one screen. seconds: that an iteration takes."""
     progress = news.progress
-    table = Table(title=f"{run.task} · {run.robot} · {run.preset}", title_style="bold", show_header=False)
+    table = Table(title=f"{run.task} · {run.robot} · {'adr' if run.adr else run.preset}", title_style="bold", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     took = progress.collect + progress.update
@@ -24,6 +24,7 @@ def dashboard(news: News, run: Run, seconds: float) -> Table:
         ("falls a minute", f"{60 * progress.terms['falls']:.2f}"),
         ("best on unseen robots", f"{news.best:.2f} at {news.best_iteration}" if news.best > float("-inf") else "not yet"),
         *_metrics(news),
+        *([] if news.entropy is None else [("entropy of the ranges", f"{news.entropy:.2f} nats a parameter")]),
         ("reward per second", f"{progress.reward:.2f}"),
     ):
         table.add_row(name, value)
@@ -38,10 +39,11 @@ def line(news: News, run: Run) -> str:
     """The same in one line, at a checkpoint."""
     progress = news.progress
     speed, falls = progress.steps / (progress.collect + progress.update), 60 * progress.terms["falls"]
+    wide = "" if news.entropy is None else f", ranges {news.entropy:.2f} nats a parameter"
     watched = "".join(f"{name} {value}, " for name, value in _metrics(news))
     return (
         f"{progress.iteration}/{run.settings.iterations}: reward {progress.reward:.2f}, unseen robots {news.unseen:.2f} "
-        f"(best {news.best:.2f} at {news.best_iteration}), {watched}falls {falls:.2f} a minute, {speed:,.0f} steps/s"
+        f"(best {news.best:.2f} at {news.best_iteration}), {watched}falls {falls:.2f} a minute, {speed:,.0f} steps/s{wide}"
     )
 
 

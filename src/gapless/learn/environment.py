@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.learn import mirror
+from gapless.learn.adr import GrowingRanges
 from gapless.learn.context import Truth
 from gapless.learn.contract import build_contract
 from gapless.learn.scene import Scene
@@ -62,6 +63,7 @@ class Environment:
         rng: np.random.Generator,
         threads: int = 0,
         contract: Contract | None = None,
+        ranges: GrowingRanges | None = None,
     ):
         """Build the worlds.
 
@@ -73,6 +75,7 @@ class Environment:
             rng: source of all randomness.
             threads: of physics, 0 for one per core.
             contract: of a policy that was trained elsewhere; by default that of the task.
+            ranges: that grow; the belief is then their box.
         """
         self.twin, self.task, self.n = twin, task, n
         self.contract = build_contract(twin, task) if contract is None else contract
@@ -85,6 +88,9 @@ class Environment:
         signals = (*usual, *(s for s in ("tau", "acc") if s in kinds))
         self.worlds = Worlds(twin, n, belief, rng.spawn(1)[0], signals, threads)
         self._rng = rng
+        self._ranges, self._chance = ranges, rng.spawn(1)[0] if ranges else rng
+        if ranges:
+            ranges.begin(n)
         self.scene = Scene(twin, self.worlds, Gait(self.contract, n), len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
         self._estimate = Estimator(twin, self.contract)
@@ -114,7 +120,8 @@ class Environment:
         """Start all episodes; with `spread` they end at different times, as in a long run."""
         self._start(np.arange(self.n))
         if spread:
-            self._end = self._rng.uniform(0.0, self.task.episode.seconds, self.n)
+            end = self._rng.uniform(0.0, self.task.episode.seconds, self.n)
+            self._end = end if self._ranges is None else np.where(self._ranges.at_bounds, self._end, end)
         return self._observe()
 
     def step(self, action: ArrayLike) -> Step:
@@ -140,6 +147,9 @@ class Environment:
         # per period; broken physics says nothing about the task
         terms = {name: np.where(broken, 0.0, term * scene.dt) for name, term in terms.items()}
         ended = failed | timeout
+        if self._ranges is not None:
+            success = self.task.success(scene) if hasattr(self.task, "success") else ~failed
+            self._ranges.watch(np.asarray(success), now, self.task.episode.seconds, failed, timeout)
         due = np.flatnonzero((now >= self._next_command) & ~ended)
         if len(due):
             self._ask(due)
@@ -197,7 +207,9 @@ class Environment:
             qpos[:, base + 2] = 0.0
             _, _, low = scene.feet_at(qpos[:, places], qvel[:, dofs], qpos[:, base + 3 : base + 7], qpos[:, base : base + 3])
             qpos[:, base + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
-        worlds.reset(ids, qpos, qvel)
+        if self._ranges is not None:
+            worlds.write(self._ranges.draw(ids, self._chance), ids)
+        worlds.reset(ids, qpos, qvel, redraw=self._ranges is None)
         scene.update(ids)
         self._parameters[ids] = self._shown(ids)
         which = np.zeros(self.n, bool)

@@ -60,7 +60,12 @@ class Learner:
     """
 
     def __init__(
-        self, make: Callable[[np.random.Generator, float], Environment], settings: PPOSettings, seed: int, latent: int = 0
+        self,
+        make: Callable[[np.random.Generator, float], Environment],
+        settings: PPOSettings,
+        seed: int,
+        latent: int = 0,
+        hardness: Callable[[], float] | None = None,
     ):
         """Build everything.
 
@@ -69,7 +74,9 @@ class Learner:
             settings: of PPO.
             seed: the same seed gives the same bits.
             latent: numbers that an encoder makes of the context; 0 shows it to the policy as it is.
+            hardness: what says how hard it is to be, instead of a hardness that grows over the first half.
         """
+        self._hardness = hardness
         self.settings, self.seed, self.iteration = settings, seed, 0
         self._make, self._tuned = make, False
         self._begin()
@@ -84,6 +91,7 @@ class Learner:
         chunk = self.iteration // self.settings.every
         torch.manual_seed(int(np.random.SeedSequence([self.seed, chunk]).generate_state(1)[0]))
         hardness = 1.0 if self._tuned else min(1.0, 2 * self.iteration / self.settings.iterations + 0.1)
+        hardness = hardness if self._hardness is None else self._hardness()
         self.environment = self._make(np.random.default_rng([self.seed, chunk, 1]), hardness)
         self.environment.hardness = hardness
         self.environment.scene.share = self.settings.slow + (1 - self.settings.slow) * hardness

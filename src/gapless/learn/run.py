@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from gapless import files as disk
 from gapless.arrays import Array, Bools
 from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
+from gapless.learn.adr import GROW, SHRINK, GrowingRanges
 from gapless.learn.context import context_of, with_context
 from gapless.learn.contract import build_contract
 from gapless.learn.environment import Environment, Frame
@@ -33,7 +35,7 @@ from gapless.learn.tasks import task_of
 from gapless.plain import read_json, write_json
 from gapless.policy import Contract, load_policy, onnx_of, recurrent_of, save_policy
 from gapless.robots import files_of
-from gapless.twin import Belief, Stated, Twin, load_belief
+from gapless.twin import Belief, Stated, Twin, belief_entropy, load_belief, recipe_of, save_belief
 
 if TYPE_CHECKING:
     from gapless.learn.learner import Deterministic, Progress
@@ -42,7 +44,9 @@ Golden = tuple[Frame, ...]
 """Observations (frames, width) and the actions that were given to them."""
 
 FORMAT = "gapless run 1"
-BELIEF = "belief.json"
+BELIEF, RANGES = "belief.json", "ranges.json"
+HISTORY = "ranges"
+"""Folder of how ranges grew: history.json and its page."""
 UNSEEN = 96
 """Robots that no training sees, on which checkpoints are compared."""
 UNSEEN_SECONDS = 5.0
@@ -75,6 +79,11 @@ class Run(Checked):
     """Of a teacher: numbers that an encoder makes of them; 0 shows them as they are."""
     changes: float = checked(number, 0.0, low=0.0, high=1e6)
     """Mean time between changes of a robot's parameters in mid-episode [s]; 0 for none."""
+    adr: bool = checked(flag, False)
+    """Whether ranges grow with success; the preset is then only what checkpoints are compared on."""
+    adr_grow: float = checked(number, GROW, low=0.0, high=1.0)
+    adr_shrink: float = checked(number, SHRINK, low=0.0, high=1.0)
+    """Success at which a range grows, and at which it shrinks."""
     settings: PPOSettings = checked(part_of, factory=PPOSettings, kind=PPOSettings)
     sha256: Mapping[str, str] = checked(mapping, factory=dict)
     """Of the robot's files and the belief's when the training began; filled in when the run is saved."""
@@ -115,6 +124,12 @@ class Run(Checked):
         made.change_every = self.changes or np.inf
         return made
 
+    def ranges(self, twin: Twin) -> GrowingRanges | None:
+        """The ranges that grow, as they begin; None where they do not."""
+        if not self.adr:
+            return None
+        return GrowingRanges.about(twin, load_belief(self.belief) if self.belief else None, self.adr_grow, self.adr_shrink)
+
     def hashes(self) -> dict[str, str]:
         """Of the robot's files and the belief's as they are now."""
         files = {"robot": files_of(self.robot), **({"belief": [Path(self.belief)]} if self.belief else {})}
@@ -145,8 +160,14 @@ def plan_run(
         belief: file of what is known about the robot, as a fit writes it.
         preset: what worlds are drawn from; `narrow` with a belief and `wide` without unless given.
         settings: of PPO, in place of those that suit the task; None leaves one as it is.
-        more: other fields of `Run`: seed, history, residual, stated, terrain, teacher, latent, changes.
+        more: other fields of `Run`: seed, history, residual, stated, terrain, teacher, latent, changes, adr.
     """
+    if more.get("adr"):
+        if preset is not None:
+            raise BadInput("ranges that grow have an owner: give either --adr or --preset")
+        if more.get("teacher"):
+            raise BadInput("a teacher is told the parameters of fixed ranges: give either --adr or --adapt")
+        preset = "informed" if belief else "wide"
     stated = {name: value for name, value in (settings or {}).items() if value is not None}
     if "iterations" in stated:  # what grows over a training grows at each checkpoint: a short one needs them too
         stated.setdefault("every", max(1, min(PPOSettings.every, stated["iterations"] // 10)))
@@ -192,6 +213,10 @@ class News:
     """Reward per second on robots that no training sees, where it was measured just now."""
     best: float
     best_iteration: int
+    entropy: float | None = None
+    """Of ranges that grow [nats a parameter]."""
+    said: str = ""
+    """What a person should know now; mostly nothing."""
 
 
 def train(
@@ -233,9 +258,11 @@ def train(
                 progress, unseen = training.learner.iterate(), None
                 if progress.iteration % settings.every == 0 or progress.iteration == last:
                     unseen = training.judge()
+                said, entropy = training.moved(progress.iteration)
+                if unseen is not None:
                     training.keep()
-                write(progress, unseen)
-                tell(News(progress, unseen, training.best, training.best_iteration))
+                write(progress, unseen, entropy)
+                tell(News(progress, unseen, training.best, training.best_iteration, entropy, said))
     except KeyboardInterrupt:
         if progress is not None and training.best == -np.inf:  # else a run that was not stopped would not have this policy
             unseen = training.judge()
@@ -269,16 +296,19 @@ class _Training:
                     f"{folder}: the {what}'s file has changed since the training began; start anew in another folder"
                 )
         self._unseen = draw_from(run.preset, twin, lot=1) if run.preset == "models30" else belief
+        self.ranges = ranges = run.ranges(twin)
         self._twin, self._task = on_terrain(twin, run.terrain, np.random.default_rng([run.seed, 6])), task
         self.best, self.best_iteration = -np.inf, 0
         """Reward per second on unseen robots of the best policy, and its iteration."""
 
         def make(rng: np.random.Generator, hardness: float) -> Environment:
+            if ranges is not None:  # which own all of the difficulty
+                return Environment(self._twin, task, run.settings.worlds, ranges.box, rng, threads, ranges=ranges)
             drawn = belief.narrow(hardness) if run.settings.widen and belief is not None else belief
             return run.environment(self._twin, task, run.settings.worlds, drawn, rng, threads, self._contract)
 
         self._contract = run.contract(self._twin, task, belief)
-        self.learner = Learner(make, run.settings, run.seed, run.latent)
+        self.learner = Learner(make, run.settings, run.seed, run.latent, None if ranges is None else lambda: ranges.hardness)
 
     def begin(self, resume: bool, start: Path | None) -> bool:
         """Take up a checkpoint, or save what the run is given; whether a policy of another run is tuned further."""
@@ -286,6 +316,8 @@ class _Training:
         if resume and (folder / "checkpoint.pt").exists():  # else it stopped before its first, and begins as it did then
             state = read_checkpoint(folder / "checkpoint.pt")
             with disk.refusing(f"{folder}: its networks are of another task, robot or size", *MISFIT):
+                if self.ranges is not None:
+                    self.ranges.load(state["ranges"])
                 learner.load(state)
                 self.best, self.best_iteration = float(state["best"]), int(state["best_iteration"])
             return learner.iteration == 0  # only a run that began with a policy has a checkpoint there
@@ -293,6 +325,8 @@ class _Training:
             load_run(start)  # of this version
             networks, columns = load_networks(start / FILE)
             _same_meaning(start, load_policy(start).contract, learner.environment.contract)
+            if self.ranges is not None:
+                self.ranges.hardness = 1.0  # a policy that withstands pushes is not spared them
             with disk.refusing(f"{start}: its networks are of another task, robot or size", *MISFIT):
                 learner.start_from(networks, columns)
             self.keep()  # before there is a run to resume
@@ -302,7 +336,20 @@ class _Training:
     def keep(self) -> None:
         """Write what a resumed run goes on from."""
         state = {**self.learner.state(), "best": self.best, "best_iteration": self.best_iteration}
+        if self.ranges is not None:
+            state["ranges"] = self.ranges.state()
+            save_belief(self.ranges.box, self._folder / RANGES, recipe_of(self._twin))
+            self.ranges.history(self._twin.name).save(self._folder / HISTORY)
         write_checkpoint(self._folder / "checkpoint.pt", state)
+
+    def moved(self, iteration: int) -> tuple[str, float | None]:
+        """Remember ranges that grow as they are after an iteration: what is to be said of them, and their entropy."""
+        if self.ranges is None:
+            return "", None
+        self.ranges.keep(iteration)
+        tenth = max(1, math.ceil(self._run.settings.iterations / 10))
+        said = self.ranges.in_vain(iteration / self._run.settings.iterations) if iteration == tenth else ""
+        return said, belief_entropy(self.ranges.box)
 
     def judge(self) -> float:
         """Run the policy on unseen robots; where it is the best so far, keep it."""
@@ -312,7 +359,8 @@ class _Training:
         score, golden = evaluate(policy, environment)
         if score > self.best:
             save_networks(self._folder / FILE, self.learner.state(), self.learner.environment.critic_columns)
-            save_trained(policy, environment, golden, self._folder, self._hashes["robot"])
+            drawn = self.ranges.box if self.ranges else None
+            save_trained(policy, environment, golden, self._folder, self._hashes["robot"], drawn)
             self.best, self.best_iteration = score, self.learner.iteration  # only now: what was interrupted is done again
         return score
 
@@ -336,23 +384,39 @@ def evaluate(policy: Acts, environment: Environment) -> tuple[float, Golden]:
     return total / UNSEEN_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
 
 
-def save_trained(policy: Deterministic, environment: Environment, golden: Golden, folder: Path, model_sha256: str) -> None:
-    """Write the policy into its folder, with all that training knows about it in its contract."""
+def save_trained(
+    policy: Deterministic,
+    environment: Environment,
+    golden: Golden,
+    folder: Path,
+    model_sha256: str,
+    drawn: Belief | None = None,
+) -> None:
+    """Write the policy into its folder, with all that training knows about it in its contract.
+
+    Args:
+        policy: that was trained.
+        environment: in which it was judged.
+        golden: observations, and the actions that were given to them.
+        folder: of the policy.
+        model_sha256: of the robot's files.
+        drawn: what it learned in, where that is not what the environment draws.
+    """
     contract = environment.contract
     contract = dataclasses.replace(
         contract,
         recurrent=recurrent_of(policy.memory),
         source=dataclasses.replace(contract.source, run=folder.name),
         robot=dataclasses.replace(contract.robot, model_sha256=model_sha256),
-        timing=dataclasses.replace(contract.timing, delay_range=delays(environment)),
+        timing=dataclasses.replace(contract.timing, delay_range=delays(environment.twin, drawn or environment.worlds.belief)),
     )
     save_policy(folder, contract, onnx_of(policy.network, contract.width, policy.memory), *golden)
 
 
-def delays(environment: Environment) -> tuple[float, float]:
-    """Least and most delay from reading to command in worlds that an environment draws [s]."""
-    belief, space = environment.worlds.belief, environment.twin.space
-    drawn = environment.twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
+def delays(twin: Twin, belief: Belief) -> tuple[float, float]:
+    """Least and most delay from reading to command in worlds that are drawn from a belief [s]."""
+    space = twin.space
+    drawn = twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
 
     def column(quantity: str, end: Callable[..., Array]) -> Array:
         of = [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{quantity}"]
@@ -398,22 +462,23 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
 
 
 @contextlib.contextmanager
-def _events(folder: Path) -> Iterator[Callable[[Any, float | None], None]]:
+def _events(folder: Path) -> Iterator[Callable[[Any, float | None, float | None], None]]:
     """TensorBoard, where it is installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        yield lambda progress, unseen: None
+        yield lambda progress, unseen, entropy: None
         return
     writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
 
-    def write(progress: Progress, unseen: float | None) -> None:
+    def write(progress: Progress, unseen: float | None, entropy: float | None) -> None:
         figures = {"falls_per_second" if name == "falls" else f"reward/{name}": value for name, value in progress.terms.items()}
         figures |= {f"metric/{name}": value for name, value in progress.metrics.items()}
         figures |= {f"loss/{name}": value for name, value in progress.losses.items()}
         figures |= {"reward": progress.reward, "learning_rate": progress.rate, "action_std": progress.std}
         figures["steps_per_second"] = progress.steps / (progress.collect + progress.update)
         figures |= {} if unseen is None else {"unseen_reward": unseen}
+        figures |= {} if entropy is None else {"ranges_entropy": entropy}
         for name, value in figures.items():
             writer.add_scalar(name, value, progress.iteration)
 

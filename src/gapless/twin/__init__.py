@@ -20,6 +20,7 @@ from gapless.twin.belief import (
 )
 from gapless.twin.export import export as export_settings, read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
+from gapless.twin.history import BeliefHistory, entropy as belief_entropy, history, interval as belief_interval
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.armature import Armature

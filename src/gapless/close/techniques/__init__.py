@@ -2,6 +2,9 @@
 
 from gapless.close.technique import Technique
 from gapless.close.techniques import (
+    adr,
+    autotuned,
+    bayessim,
     belief,
     delta,
     informed,
@@ -13,11 +16,15 @@ from gapless.close.techniques import (
     osi,
     rma,
     search,
+    simopt,
     student,
     wide,
     wide_longer,
 )
 
-_MODULES = nothing, wide, wide_longer, delta, mean, belief, informed, models30, memory, student, rma, osi, search, oracle
+_KNOWING_NOTHING = nothing, wide, wide_longer, adr
+_FROM_LOGS = delta, mean, belief, informed, simopt, bayessim, autotuned
+_FINDING_OUT = models30, memory, student, rma, osi, search
+_MODULES = *_KNOWING_NOTHING, *_FROM_LOGS, *_FINDING_OUT, oracle
 TECHNIQUES: tuple[Technique, ...] = tuple(module.TECHNIQUE for module in _MODULES)
 """From the least to the most that is known."""
