@@ -13,6 +13,8 @@ from gapless.cli.options import ABOUT, About, Flag, Json, Overwrite, Preset, Rob
 if TYPE_CHECKING:
     from gapless.learn import News, Run
 
+Adapt = Annotated[Literal["teacher", "student", "rma", "osi", "residual"] | None, tyro.conf.arg(help_behavior_hint="")]
+
 
 def train(
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing")],
@@ -28,9 +30,7 @@ def train(
     history: int = 1,
     lstm: Annotated[int, tyro.conf.arg(metavar="CELLS")] = 0,
     residual: Flag = False,
-    adapt: Annotated[
-        Literal["teacher", "student", "rma", "osi", "residual"] | None, tyro.conf.arg(help_behavior_hint="")
-    ] = None,
+    adapt: Adapt = None,
     latent: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     adr: Flag = False,
     adr_grow: float = 0.5,
@@ -74,13 +74,12 @@ def train(
     """
     from gapless.learn import load_run, plan_run
 
-    if resume:
-        run = load_run(options.wanted(out, "the run that is resumed", "runs/walk"))
-    else:
-        settings = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
-        ranges = {"adr": adr, "adr_grow": adr_grow, "adr_shrink": adr_shrink}
-        more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
-        run = plan_run(task, robot, belief, preset, settings, **more, **ranges)
+    ppo = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
+    ranges = {"adr": adr, "adr_grow": adr_grow, "adr_shrink": adr_shrink}
+    more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain, **ranges}
+    run = (
+        load_run(options.wanted(out, "the run", "runs/walk")) if resume else plan_run(task, robot, belief, preset, ppo, **more)
+    )
     out = options.wanted(out, "the run", "runs/walk")
     _fits(task, run, adapt, latent, resume, start)
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
