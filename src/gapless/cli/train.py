@@ -77,10 +77,8 @@ def train(
     ppo = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
     ranges = {"adr": adr, "adr_grow": adr_grow, "adr_shrink": adr_shrink}
     more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain, **ranges}
-    run = (
-        load_run(options.wanted(out, "the run", "runs/walk")) if resume else plan_run(task, robot, belief, preset, ppo, **more)
-    )
     out = options.wanted(out, "the run", "runs/walk")
+    run = load_run(out) if resume else plan_run(task, robot, belief, preset, ppo, **more)
     _fits(task, run, adapt, latent, resume, start)
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
     options.assumed(run.twin())
