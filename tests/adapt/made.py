@@ -14,7 +14,7 @@ def few(monkeypatch):
     """Judge on few robots for a moment."""
     for name in ("gapless.learn.run.UNSEEN", "gapless.adapt.distil.UNSEEN", "gapless.adapt.residual.UNSEEN"):
         monkeypatch.setattr(name, 4)
-    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 1.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 1.5)
     monkeypatch.setattr("gapless.adapt.distil.BATCH", 64)
 
 

@@ -17,7 +17,7 @@ def test_techniques_that_adapt_share_a_teacher_and_a_search_counts_its_trials(tm
     monkeypatch.setattr("gapless.learn.run.ppo_settings", lambda task, twin: small)
     for name in ("gapless.learn.run.UNSEEN", "gapless.adapt.distil.UNSEEN"):
         monkeypatch.setattr(name, 4)
-    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.5)
     monkeypatch.setattr("gapless.adapt.distil.BATCH", 32)
     monkeypatch.setattr("gapless.close.adapting.ROBOT_TIME", 12.0)
     mismatch = next(m for m in MISMATCHES["pendulum"] if m.name == "latency")

@@ -103,7 +103,7 @@ def test_pushes_follow_success_and_no_clock(twin):
 
 def test_a_training_that_is_resumed_has_the_same_ranges_and_leaves_them_as_a_belief(tmp_path, monkeypatch, twin):
     monkeypatch.setattr(runs, "UNSEEN", 4)
-    monkeypatch.setattr(runs, "UNSEEN_SECONDS", 0.2)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.2)
     run = dataclasses.replace(plan_run("swing", "bench", adr=True), settings=SMALL)
     said = []
     train(run, tmp_path / "whole", lambda news: said.append((news.said, news.entropy)), threads=1)

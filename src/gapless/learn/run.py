@@ -14,34 +14,31 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gapless import files as disk
-from gapless.arrays import Array, Bools
 from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
 from gapless.learn.adr import GROW, SHRINK, GrowingRanges
 from gapless.learn.context import context_of, with_context
 from gapless.learn.contract import build_contract
-from gapless.learn.environment import Environment, Frame
+from gapless.learn.environment import Environment
 from gapless.learn.ground import on_terrain
 from gapless.learn.networks import FILE, load_networks, save_networks
 from gapless.learn.presets import draw_from
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
+from gapless.learn.trained import evaluate, save_trained
 from gapless.plain import read_json, write_json
-from gapless.policy import Contract, load_policy, onnx_of, recurrent_of, save_policy
+from gapless.policy import Contract, load_policy
 from gapless.robots import files_of
 from gapless.twin import Belief, Stated, Twin, belief_entropy, load_belief, recipe_of, save_belief
 
 if TYPE_CHECKING:
-    from gapless.learn.learner import Deterministic, Progress
-
-Golden = tuple[Frame, ...]
-"""Observations (frames, width) and the actions that were given to them."""
+    from gapless.learn.learner import Progress
 
 FORMAT = "gapless run 1"
 BELIEF, RANGES = "belief.json", "ranges.json"
@@ -49,9 +46,6 @@ HISTORY = "ranges"
 """Folder of how ranges grew: history.json and its page."""
 UNSEEN = 96
 """Robots that no training sees, on which checkpoints are compared."""
-UNSEEN_SECONDS = 5.0
-GOLDEN = 64
-"""Frames that prove an exported policy."""
 MAX_CHECKPOINT = 1 << 30  # bytes
 MISFIT = RuntimeError, KeyError, ValueError, TypeError, AttributeError
 """What networks of another shape raise when they are loaded."""
@@ -194,14 +188,6 @@ def load_run(folder: Path) -> Run:
         if missing:  # a default of today may not be that of the training
             raise BadInput(f"settings lack {missing[0]}")
         return part_of(table, "the run", Run)
-
-
-class Acts(Protocol):
-    """A policy without exploration, for any number of robots."""
-
-    def __call__(self, observation: Frame) -> Frame: ...
-
-    def reset(self, which: Bools) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -363,67 +349,6 @@ class _Training:
             save_trained(policy, environment, golden, self._folder, self._hashes["robot"], drawn)
             self.best, self.best_iteration = score, self.learner.iteration  # only now: what was interrupted is done again
         return score
-
-
-def evaluate(policy: Acts, environment: Environment) -> tuple[float, Golden]:
-    """Reward per second of a policy, and golden frames: one robot in a row from its start, as a memory needs."""
-    observation = environment.reset()["policy"]
-    total, steps = 0.0, round(UNSEEN_SECONDS / environment.twin.control_dt)
-    frames: list[tuple[Frame, Frame]] = []
-    in_a_row = True
-    for _ in range(steps):
-        action = policy(observation)
-        if in_a_row and len(frames) < GOLDEN:
-            frames.append((observation[0].copy(), action[0].copy()))
-        step = environment.step(action)
-        ended = step.failed | step.timeout
-        policy.reset(ended)
-        in_a_row &= not ended[0]
-        total += float(step.reward.mean())
-        observation = step.observation["policy"]
-    return total / UNSEEN_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
-
-
-def save_trained(
-    policy: Deterministic,
-    environment: Environment,
-    golden: Golden,
-    folder: Path,
-    model_sha256: str,
-    drawn: Belief | None = None,
-) -> None:
-    """Write the policy into its folder, with all that training knows about it in its contract.
-
-    Args:
-        policy: that was trained.
-        environment: in which it was judged.
-        golden: observations, and the actions that were given to them.
-        folder: of the policy.
-        model_sha256: of the robot's files.
-        drawn: what it learned in, where that is not what the environment draws.
-    """
-    contract = environment.contract
-    contract = dataclasses.replace(
-        contract,
-        recurrent=recurrent_of(policy.memory),
-        source=dataclasses.replace(contract.source, run=folder.name),
-        robot=dataclasses.replace(contract.robot, model_sha256=model_sha256),
-        timing=dataclasses.replace(contract.timing, delay_range=delays(environment.twin, drawn or environment.worlds.belief)),
-    )
-    save_policy(folder, contract, onnx_of(policy.network, contract.width, policy.memory), *golden)
-
-
-def delays(twin: Twin, belief: Belief) -> tuple[float, float]:
-    """Least and most delay from reading to command in worlds that are drawn from a belief [s]."""
-    space = twin.space
-    drawn = twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
-
-    def column(quantity: str, end: Callable[..., Array]) -> Array:
-        of = [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{quantity}"]
-        return end(drawn[:, of], axis=1) if of else np.zeros(len(drawn))
-
-    low, high = (column("action", end) + column("observation", end) for end in (np.min, np.max))
-    return float(np.min(low)), float(np.max(high + column("jitter", np.max)))
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
