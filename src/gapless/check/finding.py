@@ -40,6 +40,7 @@ BOUNDARY_OF = {
     "degrees": SIGNALS,
     "period": SIGNALS,
     "action scale": DRIVES,
+    "action clip": DRIVES,
     "gains": DRIVES,
     "gains order": DRIVES,
     "torque limit": DRIVES,
