@@ -59,12 +59,17 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
 def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
     """Every pair of some joints exchanged, as by a slip in a list of names; also with gains that are right."""
     for a, b in itertools.combinations(joints, 2):
-        names = {n: {a: b, b: a}.get(n, n) for n in contract.joints.names}
+        names = dict(zip(contract.joints.names, exchanged(contract.joints.names, a, b), strict=True))
         sentence = f"{a} and {b} are exchanged"
         yield Alternative("joint order", sentence, _renamed(contract, names))
         other = _own_gains(contract, names)
         if other.joints.kp != contract.joints.kp:
             yield Alternative("joint order", f"{sentence}, and their gains are not", other)
+
+
+def exchanged(names: Sequence[str], a: str, b: str) -> tuple[str, ...]:
+    """Names with two of them exchanged."""
+    return tuple({a: b, b: a}.get(n, n) for n in names)
 
 
 def _one_gain(contract: Contract) -> Iterator[Change]:

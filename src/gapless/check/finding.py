@@ -41,6 +41,7 @@ BOUNDARY_OF = {
     "period": SIGNALS,
     "action scale": DRIVES,
     "action clip": DRIVES,
+    "action filter": DRIVES,
     "gains": DRIVES,
     "gains order": DRIVES,
     "torque limit": DRIVES,
