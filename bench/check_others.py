@@ -63,7 +63,7 @@ def others(good: Candidate, robot: RobotModel, golden: Golden | None) -> Iterato
     yield "kp /3", of(gains(kp=1 / 3), "gains")
     if "command" in kinds:
         yield "command scale", of(terms(("command",), scale=scaled(0.5)), "observation scale")
-        yield "commands swapped", replace_commands(of(c, "command", "joint order", "walk"), c)
+        yield "commands swapped", replace_commands(of(c, "command order"), c)
     yield "gyro's roll in degrees", of(terms(("gyro",), scale=scaled(np.degrees(1), 1, 1)), "degrees", "observation scale")
     up = replace(c, conventions=replace(c.conventions, gravity=tuple(-g for g in c.conventions.gravity)))
     yield "gravity sign", of(up, "gravity sign")

@@ -235,6 +235,11 @@ def _terms(contract: Contract) -> Iterator[Change]:
                 yield "degrees", f"{term.name} is in {unit}", lambda v=other, c=change: c(v)  # type: ignore[misc]
         negated = _plain(-scale)
         yield "sign", f"{term.name} is negated", lambda v=negated, c=change: c(v)  # type: ignore[misc]
+        if term.kind == "command" and len(names := term.commands or tuple(contract.commands)) > 1:
+            usual = sorted(names, key=list(contract.commands).index)
+            for order in (o for o in itertools.permutations(usual) if o != names):
+                sentence = f"{term.name} shows {', '.join(order)}"
+                yield "command order", sentence, lambda t=term, o=order: _with_term(contract, t, commands=o)  # type: ignore[misc]
 
 
 def _plain(values: Any) -> Any:

@@ -36,6 +36,7 @@ BOUNDARY_OF = {
     "last action": SIGNALS,
     "sign": SIGNALS,
     "lagged observation": SIGNALS,
+    "command order": SIGNALS,
     "observation scale": SIGNALS,
     "degrees": SIGNALS,
     "period": SIGNALS,

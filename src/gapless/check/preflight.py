@@ -31,6 +31,8 @@ BETTER = 0.25
 """By how much an alternative must track better than the contract as it stands."""
 GLANCE, FRAMES, CLOSER, ODD = 10, 32, 8, 4
 """Frames by which every alternative is tried, those by which the best ones are, how many those are, and joints to exchange."""
+EQUAL = 1.01
+"""Errors within this are one and the same."""
 SETTLED = ("period", "history order", "history layout", "last action", "gravity sign", "IMU frame", "quaternion order")
 """What successive frames themselves have shown to be right; physics are not asked again."""
 BUDGET = 3.5
@@ -232,8 +234,9 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
         except BadInput:
             return math.inf
 
+    every = [*exchanges(contract, odd), *alternatives(contract, robot, first)]
     tried, end = [], time.process_time() + BUDGET
-    for other in (*exchanges(contract, odd), *alternatives(contract, robot, first)):
+    for other in every:
         if time.process_time() > end:
             break
         if other.defect not in SETTLED:
@@ -242,7 +245,8 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
     if not tried or (least := tried[0][0]) > PREDICTS or least > 0.85 * stated:
         return None
     best = [other for error, other in tried if error <= 1.03 * least]
-    chosen = next((o for o in best if o.defect in names), best[0])
+    equal = sorted((o for e, o in tried if e <= EQUAL * least), key=every.index)  # the most common mistake of those
+    chosen = next((o for o in equal if o.defect in names), next((o for o in best if o.defect in names), equal[0]))
     evidence = f"physics lead from one golden frame to the next then (error {least:.2f} instead of {stated:.2f})"
     return _named(chosen, evidence, stated, least, [o for o in best if o is not chosen])
 

@@ -186,9 +186,7 @@ def uneven_gyro(signals: Signals, dt: float) -> Check | None:
     factor = sure[axis]
     degrees = factor > 0 and min(abs(math.log(factor * DEGREES)), abs(math.log(factor / DEGREES))) < math.log(FACTOR)
     name = "sign" if factor < 0 else "degrees" if degrees else "observation scale"
-    sentence = (
-        f"Gravity turns {factor:.3g} times as fast about {'xyz'[axis]} as the gyro says, and as it says about the others."
-    )
+    sentence = f"Gravity turns {factor:.3g} times as fast about {'xy'[axis]} as the gyro says, and as fast about {'yx'[axis]}."
     return Check(name, SIGNALS, FAIL, sentence, factor, FACTOR, fix=f"Correct the gyro's {'xy'[axis]}.")
 
 
