@@ -231,7 +231,7 @@ def test_a_stated_total_mass_is_written_into_the_bodies_without_a_warning_of_muj
     inner = '<body name="b" pos="0 0 1"><joint name="j"/><geom size=".1 .3" type="capsule" euler="30 0 0"/></body>'
     path.write_text(
         '<mujoco><compiler settotalmass="14"/><worldbody><body name="a">'
-        f'<geom size=".1 .2 .3" type="box"/>{inner}</body></worldbody><actuator><position joint="j" kp="5"/></actuator></mujoco>'
+        f'<geom size=".1 .2 .3" type="box"/>{inner}</body></worldbody><actuator><position joint="j"/></actuator></mujoco>'
     )
     robot = load_robot(path)
     assert not recwarn.list and any("14 kg" in said for said in robot.warnings)
