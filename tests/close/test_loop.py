@@ -134,6 +134,10 @@ def test_a_result_says_what_it_came_to_saves_itself_and_loads_again(tmp_path):
     made = result()
     text = made.verdict().text
     assert "fell in 92 % of 72 runs as it was and falls in 5" in text and "0.530 to 0.140 m/s" in text
+    limit = result(course=made.course | {"oracle": Scored(0.04, 0.95, 0.126, 0.1, 72)}, unknown=[f"it {i}" for i in range(9)])
+    assert "as it really is falls in 4" in limit.verdict().text and "0.126 m/s" in limit.verdict().text
+    limit.save(tmp_path)
+    assert "And 3 more" in (tmp_path / "report.html").read_text()
     assert made.exit_code == 0 and result(answer="not trusted").exit_code == 3
     made.save(tmp_path)
     assert Closed.load(tmp_path).json() == made.json()
