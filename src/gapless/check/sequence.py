@@ -257,8 +257,8 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
         yield Check("lagged observation", SIGNALS, FAIL, sentence, abs(roll[2]), 0, "periods", "Read both at one moment.")
         return
     factor = {
-        "gyro": turn[0] if turn and turn[1] > RELATED else None,
-        "dq": roll[0] if roll and abs(roll[1]) > RELATED else None,
+        "gyro": turn[:2] if turn and turn[1] > RELATED else None,
+        "dq": roll[:2] if roll and abs(roll[1]) > RELATED else None,
     }
     if (uneven := uneven_gyro(signals, dt)) is not None:
         yield uneven
@@ -266,17 +266,18 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
     if turn and turn[1] > RELATED and not np.array_equal(turn[2], np.eye(3)):
         yield _axes(turn[2], turn[1])
         return
-    both = [f for f in factor.values() if f is not None]
-    if len(both) == 2 and all(_off(f) for f in both) and not _off(both[0] / both[1]):
+    both = [f[0] for f in factor.values() if f is not None and _off(*f)]
+    if len(both) == 2 and not _off(both[0] / both[1]):
         right = 1e3 * dt * float(np.mean(both))
         fast = f"{np.mean(both):.2g} times as fast as in {1e3 * dt:g} ms"
         sentence = f"Positions and orientation change {fast}: the period was {right:.3g} ms."
         yield Check("period", SIGNALS, FAIL, sentence, right, 1e3 * dt, "ms", f"Set timing.control_dt to {right / 1e3:.3g} s.")
         return
-    for kind, f in factor.items():
-        if f is None:
+    for kind, found in factor.items():
+        if found is None:
             continue
-        if not _off(f):
+        f = found[0]
+        if not _off(*found):
             yield Check(f"{kind} against motion", SIGNALS, PASS, f"The motion is {f:.2f} times what {kind} says.", f, FACTOR)
         elif f < 0:
             yield Check("sign", SIGNALS, FAIL, f"{kind} has the wrong sign.", f, 1.0, fix=f"Negate the term of kind {kind}.")
@@ -287,8 +288,12 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
             yield Check(name, SIGNALS, FAIL, sentence, f, FACTOR, fix=f"Correct the scale or unit of the term of kind {kind}.")
 
 
-def _off(factor: float) -> bool:
-    return factor <= 0 or abs(math.log(factor)) > math.log(FACTOR)
+def _off(factor: float, related: float = 1.0) -> bool:
+    """Whether a factor on the speeds is another one than 1, by whatever noise in speeds and in positions makes of it.
+
+    Regressed on noisy speeds it comes out too small, by the square of the correlation at most where all noise is theirs.
+    """
+    return factor <= 0 or abs(math.log(np.clip(1.0, factor, factor / related**2))) > math.log(FACTOR)
 
 
 def _axes(axes: Array, related: float) -> Check:

@@ -355,7 +355,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Whole or not at all."""
     import torch
 
-    with disk.atomic(path) as part:
+    with disk.refusing(f"{path}: it could not be written: is the disk full?", RuntimeError), disk.atomic(path) as part:
         torch.save(state, part)
 
 
