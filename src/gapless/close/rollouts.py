@@ -104,22 +104,24 @@ class Asked:
         result = play_course(environment, task, self._loaded, rng, 0.0, self.seconds, watch, values)
         return np.stack(rows, axis=1), losses(result)
 
+    def features(self, seen: Array, scale: Array) -> Array:
+        """What robots (n, runs, periods, columns) did, in numbers that are near where motions are alike. Shape: (n, numbers).
+
+        Smoothed in time; where rollouts cannot be aligned, their distributions, but for the first second. scale: of columns.
+        """
+        n = len(seen)
+        if not self.aligned:
+            late = seen[:, :, round(SETTLES / self.twin.control_dt) :]
+            return quantiles(late.reshape(n, -1, late.shape[-1]) / scale).reshape(n, -1)
+        from scipy.ndimage import gaussian_filter1d
+
+        return np.asarray(gaussian_filter1d(seen / scale, SMOOTH, axis=2, truncate=CUT)).reshape(n, -1)
+
     def cost(self, simulated: Array, real: Array) -> Array:
         """How far simulated robots (n, runs, periods, columns) are from the real rollouts. Shape: (n,)."""
         scale = real.std(axis=(0, 1)) + 1e-6
-        if not self.aligned:
-            first = round(SETTLES / self.twin.control_dt)
-            n, runs = simulated.shape[:2]
-            ours = quantiles(real[:, first:].reshape(-1, real.shape[-1]) / scale)
-            theirs = quantiles(simulated[:, :, first:].reshape(n, runs * (real.shape[1] - first), -1) / scale)
-            return np.abs(np.nan_to_num(theirs, nan=10.0) - ours).mean(axis=-1)
-        return self._aligned((simulated - real) / scale)
-
-    def _aligned(self, off: Array) -> Array:
-        from scipy.ndimage import gaussian_filter1d
-
-        off = gaussian_filter1d(np.nan_to_num(off, nan=10.0), SMOOTH, axis=-2, truncate=CUT)
-        return np.asarray(np.abs(off).mean(axis=(1, 2, 3)) + (off**2).mean(axis=(1, 2, 3)))
+        off = np.nan_to_num(self.features(simulated, scale) - self.features(real[None], scale), nan=10.0)
+        return np.asarray(np.abs(off).mean(axis=1) + (self.aligned * off**2).mean(axis=1))
 
 
 def _row(environment: Environment) -> Array:
