@@ -14,7 +14,7 @@ from gapless.close.case import Case
 from gapless.close.field import contents, field_twin
 from gapless.close.stages import Stages
 from gapless.errors import BadInput
-from gapless.identify import quantiles
+from gapless.identify import quantiles, robots_of
 from gapless.learn import Environment, play_course, task_of, with_commands
 from gapless.logs import load_mapping, read
 from gapless.plain import read_json, write_json
@@ -79,10 +79,14 @@ class Asked:
         )
         return Rollouts(contents(self.policy), seen, lost)
 
-    def simulated(self, values: Array, space: Space) -> Array:
-        """On robots with these parameters, (n, parameters). Shape: (n, runs, periods, columns)."""
+    def simulated(self, values: Array, space: Space, rng: np.random.Generator | None = None) -> Array:
+        """On robots with these parameters, (n, parameters); with `rng` all else is off within its tolerance.
+
+        Shape: (n, runs, periods, columns).
+        """
+        every = self.twin.expand(values, space) if rng is None else robots_of(self.twin, space, space.to_scaled(values), rng)
         different, of = np.unique(self.commands, axis=0, return_inverse=True) if self.commands.size else (self.commands[:1], 0)
-        robots = np.repeat(self.twin.expand(values, space), len(different), axis=0)
+        robots = np.repeat(every, len(different), axis=0)
         seen, _ = self._run(self.twin, robots, np.tile(different, (len(values), 1)), self._case.seed)
         by_command = seen.reshape(len(values), len(different), *seen.shape[1:])
         return by_command[:, np.broadcast_to(np.ravel(of), (len(self.commands),))]
