@@ -5,12 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gapless.close import autotuned
+from gapless.close import Asked, autotuned
 from gapless.twin import Gaussian, Twin
 
 
-class Springs:
+class Springs(Asked):
     """Rollouts of which all is known: the first number is a frequency, the second does nothing, the last two act as one."""
+
+    aligned = True
+
+    def __init__(self):
+        pass
 
     def simulated(self, values, space, rng):
         x, t = space.to_scaled(values), np.arange(60) / 10
@@ -37,7 +42,7 @@ def told(belief, truth, robots=1):
 
 def test_what_rollouts_show_is_tuned_to_the_truth(found):
     belief, tuner = found
-    settled = tuner.tuned(autotuned.windows_of(told(belief, [1.4, 0.0, 0.0, 0.0])))[0]
+    settled = tuner.tuned(told(belief, [1.4, 0.0, 0.0, 0.0]), Springs())[0]
     assert settled[0] == pytest.approx(1.4, abs=0.3)
 
 
@@ -45,7 +50,7 @@ def test_how_sure_it_is_afterwards_is_how_far_off_it_is_for_robots_not_learnt_fr
     belief, tuner = found
     truth = np.random.default_rng(5).standard_normal((60, 4)) * autotuned.WIDER
     seen = Springs().simulated(belief.space.from_scaled(truth), belief.space, np.random.default_rng(2))
-    within = np.abs(tuner.tuned(autotuned.windows_of(seen)) - truth) <= 1.645 * tuner.after
+    within = np.abs(tuner.tuned(seen, Springs()) - truth) <= 1.645 * tuner.after
     assert ((within.mean(axis=0) > 0.75) & (within.mean(axis=0) <= 1.0)).all()
     assert tuner.after[0] < 0.4 * tuner.before[0]
 
@@ -57,14 +62,6 @@ def test_what_they_do_not_show_is_left_and_the_reason_is_named(found):
     assert why[first] == "" and "hardly depend on it" in why[nothing]
     assert min(tuner.after[2:] / tuner.before[2:]) > 0.5  # half of what the sum shows is the other
     assert all(not why[a] or f"{b} does the same" in why[a] for a, b in ((one, other), (other, one)))
-
-
-def test_windows_are_stretches_of_one_run():
-    seen = np.arange(2 * 3 * 25 * 1, dtype=float).reshape(2, 3, 25, 1)
-    windows = autotuned.windows_of(seen)
-    assert windows.shape == (2, 6, 10)
-    np.testing.assert_array_equal(windows[0, 1], np.arange(10, 20))
-    np.testing.assert_array_equal(windows[1, 2], seen[1, 1, :10, 0])
 
 
 def test_an_update_names_what_it_left(found, monkeypatch):

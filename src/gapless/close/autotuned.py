@@ -1,6 +1,7 @@
-"""Auto-tuned: a classifier says of each number whether it is too high or too low, from windows of a rollout (Du et al. 2021).
+"""Auto-tuned: a classifier says of each number whether it is too high or too low, from a rollout (Du et al. 2021).
 
-It learns from simulated robots whose numbers are known: given a window and a candidate, is the candidate above the truth? The
+It learns from simulated robots whose numbers are known: given a rollout and a candidate, is the candidate above the truth? The
+whole rollout is given, since of short windows most show nothing, and those pull a number to the middle of the belief. The
 middle of the belief then goes down where it is probably too high. How far that leads from the truth is seen on simulated robots
 that were not learnt from: so wide is the belief afterwards, in which the next round learns anew. A number that comes no nearer
 is left as it was.
@@ -18,10 +19,11 @@ from gapless.close.rollouts import Asked, Rollouts
 from gapless.close.simopt import drawn
 from gapless.twin import Gaussian
 
-ROBOTS, WINDOW, COMPONENTS = 1200, 10, 32
-"""Simulated, periods of a window (Du et al. 2021), and numbers that sum a window up."""
-BATCHES, BATCH, WIDTH, RATE = 2500, 512, 128, 1e-3
-"""Of windows with a candidate each, half of them near the truth."""
+ROBOTS, COMPONENTS = 2000, 80
+"""Simulated, and numbers that sum a rollout up."""
+BATCHES, BATCH, WIDTH, RATE = 3000, 512, 128, 1e-3
+DROPPED, DECAY = 0.2, 1e-2
+"""Of rollouts with a candidate each, half of them near the truth."""
 WIDER = 2.0
 """Times the belief's standard deviations: robots that are learnt from, so that truths beyond it are reached."""
 NARROWEST = 0.1
@@ -40,12 +42,12 @@ class Tuner:
     """What was learnt."""
 
     belief: Gaussian
+    scale: Array
+    """Of what is seen. Shape: (columns,)."""
     centre: Array
     size: Array
     along: Array
-    """Principal components of windows."""
-    count: int
-    """Windows of a run."""
+    """Principal components of rollouts."""
     layers: list[tuple[Array, Array]]
     """Weights and biases."""
     before: Array
@@ -60,16 +62,16 @@ class Tuner:
         """Which numbers can be tuned. Shape: (parameters,)."""
         return np.array([not why for why in self.why], bool)
 
-    def tuned(self, windows: Array) -> Array:
-        """Where the middle comes to for rollouts, windows (n, windows, numbers). Shape: (n, parameters)."""
-        summed = _with_time((windows - self.centre) @ self.along.T / self.size, self.count)
+    def tuned(self, seen: Array, asked: Asked) -> Array:
+        """Where the middle comes to for what was seen of robots, (n, runs, periods, columns). Shape: (n, parameters)."""
+        summed = (_features(asked, seen, self.scale) - self.centre) @ self.along.T / self.size
         return _settled(self.layers, summed, self.belief, self.tells)
 
 
 def update(belief: Gaussian, asked: Asked, real: Rollouts, rng: np.random.Generator) -> tuple[Gaussian, str]:
     """The belief after a round, and what is to be said of it."""
     tuner = learn(belief, asked, rng)
-    middle = tuner.tuned(windows_of(real.seen[None]))[0]
+    middle = tuner.tuned(real.seen[None], asked)[0]
     spread = np.sqrt(np.diag(belief.covariance))
     narrower = np.where(tuner.tells, np.clip(tuner.after / spread, NARROWEST / spread, 1.0), 1.0)
     moved = Gaussian(belief.space, middle, belief.covariance * np.outer(narrower, narrower))
@@ -84,15 +86,13 @@ def learn(belief: Gaussian, asked: Asked, rng: np.random.Generator) -> Tuner:
     wide = dataclasses.replace(belief, covariance=WIDER**2 * belief.covariance)
     truth = drawn(wide, ROBOTS, rng)
     seen = asked.simulated(belief.space.clip(belief.space.from_scaled(truth)), belief.space, rng)
-    windows = windows_of(np.nan_to_num(seen))
-    flat = windows.reshape(-1, windows.shape[-1])
-    centre = flat.mean(axis=0)
-    some = flat[rng.permutation(len(flat))[:4000]] - centre
-    _, size, along = np.linalg.svd(some, full_matrices=False)
+    scale = np.nanstd(seen, axis=(0, 1, 2)) + 1e-6
+    features = _features(asked, seen, scale)
+    centre = features.mean(axis=(0, 1))
+    _, size, along = np.linalg.svd(features[:, 0] - centre, full_matrices=False)
     kept = min(COMPONENTS, int((size > 1e-6 * size[0]).sum()))
-    scale = size[:kept] / np.sqrt(len(some))
-    count = seen.shape[2] // WINDOW
-    summed = _with_time((windows - centre) @ along[:kept].T / scale, count)
+    size = size[:kept] / np.sqrt(ROBOTS)
+    summed = (features - centre) @ along[:kept].T / size
     test = np.arange(ROBOTS) >= (1 - HELD_OUT) * ROBOTS
     layers = _trained(summed[~test], truth[~test], np.sqrt(np.diag(wide.covariance)), rng)
 
@@ -101,35 +101,28 @@ def learn(belief: Gaussian, asked: Asked, rng: np.random.Generator) -> Tuner:
 
     before = error(belief.centre[None])
     why = _why(belief, error(_settled(layers, summed[test], belief, np.ones(len(before), bool))) / before, summed, truth)
-    tuner = Tuner(belief, centre, scale, along[:kept], count, layers, before, before, why)
+    tuner = Tuner(belief, scale, centre, size, along[:kept], layers, before, before, why)
     return dataclasses.replace(tuner, after=error(_settled(layers, summed[test], belief, tuner.tells)))
 
 
 def _settled(layers: list[tuple[Array, Array]], summed: Array, belief: Gaussian, free: Array) -> Array:
-    """Where the middle comes to in steps that become smaller. Shapes: (n, windows, numbers) to (n, parameters)."""
-    n, windows = summed.shape[:2]
+    """Where the middle comes to in steps that become smaller. Shapes: (n, runs, numbers) to (n, parameters)."""
+    n, runs = summed.shape[:2]
     reach = WIDER * np.sqrt(np.diag(belief.covariance)) * free
     middle = np.tile(belief.centre, (n, 1))
     path = []
     for k in range(STEPS):
-        given = np.concatenate([summed, np.broadcast_to(middle[:, None], (n, windows, middle.shape[1]))], axis=2)
-        logits = _forward(layers, given.reshape(n * windows, -1)).reshape(n, windows, -1).mean(axis=1)
+        given = np.concatenate([summed, np.broadcast_to(middle[:, None], (n, runs, middle.shape[1]))], axis=2)
+        logits = _forward(layers, given.reshape(n * runs, -1)).reshape(n, runs, -1).mean(axis=1)
         middle = np.clip(middle - reach * STEP / (1 + k / SLOWER) * np.tanh(logits / 2), *belief.space.bounds)
         path.append(middle)
     return np.mean(path[-STEPS // 4 :], axis=0)  # the last go to and fro
 
 
-def windows_of(seen: Array) -> Array:
-    """Windows of rollouts (n, runs, periods, columns), one after the other. Shape: (n, windows, numbers)."""
-    n, runs, periods, columns = seen.shape
-    count = periods // WINDOW
-    return seen[:, :, : count * WINDOW].reshape(n, runs * count, WINDOW * columns)
-
-
-def _with_time(summed: Array, count: int) -> Array:
-    """Summed-up windows (n, windows, numbers) with when each begins in its run, as all runs begin alike."""
-    when = np.tile(np.linspace(-1.0, 1.0, count), summed.shape[1] // count)
-    return np.concatenate([summed, np.broadcast_to(when[:, None], (*summed.shape[:2], 1))], axis=2)
+def _features(asked: Asked, seen: Array, scale: Array) -> Array:
+    """What was seen in each run (n, runs, periods, columns), in numbers. Shape: (n, runs, numbers)."""
+    n, runs = seen.shape[:2]
+    return np.nan_to_num(asked.features(seen.reshape(n * runs, 1, *seen.shape[2:]), scale)).reshape(n, runs, -1)
 
 
 def _candidates(truth: Array, spread: Array, rng: np.random.Generator) -> Array:
@@ -142,19 +135,19 @@ def _trained(summed: Array, truth: Array, spread: Array, rng: np.random.Generato
     """A network of two hidden layers, by cross-entropy."""
     import torch
 
-    k, windows = truth.shape[1], summed.shape[1]
+    k, runs = truth.shape[1], summed.shape[1]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(rng.integers(2**31)))
         net = torch.nn.Sequential(
-            torch.nn.Linear(summed.shape[2] + k, WIDTH), torch.nn.ELU(),
-            torch.nn.Linear(WIDTH, WIDTH), torch.nn.ELU(), torch.nn.Linear(WIDTH, k),
+            torch.nn.Linear(summed.shape[2] + k, WIDTH), torch.nn.ELU(), torch.nn.Dropout(DROPPED),
+            torch.nn.Linear(WIDTH, WIDTH), torch.nn.ELU(), torch.nn.Dropout(DROPPED), torch.nn.Linear(WIDTH, k),
         )  # fmt: skip
-        optimiser, loss = torch.optim.Adam(net.parameters(), RATE), torch.nn.BCEWithLogitsLoss()
+        optimiser, loss = torch.optim.AdamW(net.parameters(), RATE, weight_decay=DECAY), torch.nn.BCEWithLogitsLoss()
         for _ in range(BATCHES):
             robots = rng.integers(len(truth), size=BATCH)
             of = truth[robots]
             candidate = _candidates(of, spread, rng)
-            given = np.column_stack([summed[robots, rng.integers(windows, size=BATCH)], candidate])
+            given = np.column_stack([summed[robots, rng.integers(runs, size=BATCH)], candidate])
             x, y = (torch.tensor(a, dtype=torch.float32) for a in (given, candidate > of))
             optimiser.zero_grad()
             loss(net(x), y).backward()
