@@ -19,8 +19,8 @@ from gapless.close.rollouts import Asked, Rollouts
 from gapless.close.simopt import drawn
 from gapless.twin import Gaussian
 
-ROBOTS, COMPONENTS = 2000, 80
-"""Simulated, and numbers that sum a rollout up."""
+ROBOTS, COMPONENTS, EDGE = 2000, 40, 3.0
+"""Simulated, numbers that sum a rollout up, and the standard deviations of them that are believed."""
 BATCHES, BATCH, WIDTH, RATE = 3000, 512, 128, 1e-3
 DROPPED, DECAY = 0.2, 1e-2
 """Of rollouts with a candidate each, half of them near the truth."""
@@ -65,7 +65,7 @@ class Tuner:
     def tuned(self, seen: Array, asked: Asked) -> Array:
         """Where the middle comes to for what was seen of robots, (n, runs, periods, columns). Shape: (n, parameters)."""
         summed = (_features(asked, seen, self.scale) - self.centre) @ self.along.T / self.size
-        return _settled(self.layers, summed, self.belief, self.tells)
+        return _settled(self.layers, np.clip(summed, -EDGE, EDGE), self.belief, self.tells)
 
 
 def update(belief: Gaussian, asked: Asked, real: Rollouts, rng: np.random.Generator) -> tuple[Gaussian, str]:
@@ -92,7 +92,7 @@ def learn(belief: Gaussian, asked: Asked, rng: np.random.Generator) -> Tuner:
     _, size, along = np.linalg.svd(features[:, 0] - centre, full_matrices=False)
     kept = min(COMPONENTS, int((size > 1e-6 * size[0]).sum()))
     size = size[:kept] / np.sqrt(ROBOTS)
-    summed = (features - centre) @ along[:kept].T / size
+    summed = np.clip((features - centre) @ along[:kept].T / size, -EDGE, EDGE)
     test = np.arange(ROBOTS) >= (1 - HELD_OUT) * ROBOTS
     layers = _trained(summed[~test], truth[~test], np.sqrt(np.diag(wide.covariance)), rng)
 
