@@ -6,11 +6,10 @@ train(run, Path("runs/walk"))
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,10 +20,12 @@ import numpy as np
 from gapless import files as disk
 from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
-from gapless.learn.adr import GROW, SHRINK, GrowingRanges
+from gapless.learn.adr import GROW, SHRINK, GrowingRanges, lasting
+from gapless.learn.checkpoint import read_checkpoint, write_checkpoint
 from gapless.learn.context import context_of, with_context
 from gapless.learn.contract import build_contract
 from gapless.learn.environment import Environment
+from gapless.learn.events import events
 from gapless.learn.ground import on_terrain
 from gapless.learn.networks import FILE, load_networks, save_networks
 from gapless.learn.presets import draw_from
@@ -46,7 +47,6 @@ HISTORY = "ranges"
 """Folder of how ranges grew: history.json and its page."""
 UNSEEN = 96
 """Robots that no training sees, on which checkpoints are compared."""
-MAX_CHECKPOINT = 1 << 30  # bytes
 MISFIT = RuntimeError, KeyError, ValueError, TypeError, AttributeError
 """What networks of another shape raise when they are loaded."""
 
@@ -122,7 +122,8 @@ class Run(Checked):
         """The ranges that grow, as they begin; None where they do not."""
         if not self.adr:
             return None
-        return GrowingRanges.about(twin, load_belief(self.belief) if self.belief else None, self.adr_grow, self.adr_shrink)
+        belief, lasts = load_belief(self.belief) if self.belief else None, self.settings.steps * self.settings.every
+        return GrowingRanges.about(twin, belief, self.adr_grow, self.adr_shrink, lasts)
 
     def hashes(self) -> dict[str, str]:
         """Of the robot's files and the belief's as they are now."""
@@ -168,7 +169,11 @@ def plan_run(
     preset = preset or ("narrow" if belief else "wide")
     robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(Path(belief).resolve()) if belief else "", **more)
-    return dataclasses.replace(run, settings=dataclasses.replace(ppo_settings(task, run.twin()), **stated))
+    twin = run.twin()
+    chosen = dataclasses.replace(ppo_settings(task, twin), **stated)
+    if run.adr:
+        chosen = lasting(chosen, task_of(task, twin).episode.seconds, twin.control_dt)
+    return dataclasses.replace(run, settings=chosen)
 
 
 def load_run(folder: Path) -> Run:
@@ -237,7 +242,7 @@ def train(
     tuned = training.begin(resume, start)
     progress: Progress | None = None
     try:
-        with _events(folder) as write:
+        with events(folder) as write:
             if tuned:
                 training.judge()  # the policy that is tuned further is the best so far
             while training.learner.iteration < last:
@@ -334,7 +339,7 @@ class _Training:
             return "", None
         self.ranges.keep(iteration)
         tenth = max(1, math.ceil(self._run.settings.iterations / 10))
-        said = self.ranges.in_vain(iteration / self._run.settings.iterations) if iteration == tenth else ""
+        said = self.ranges.in_vain(iteration / self._run.settings.iterations) if iteration >= tenth else ""
         return said, belief_entropy(self.ranges.box)
 
     def judge(self) -> float:
@@ -351,27 +356,6 @@ class _Training:
         return score
 
 
-def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    import torch
-
-    with disk.refusing(f"{path}: it could not be written: is the disk full?", RuntimeError), disk.atomic(path) as part:
-        torch.save(state, part)
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint; files from elsewhere may be anything, so nothing in them is run."""
-    import torch
-
-    if disk.regular(path).stat().st_size > MAX_CHECKPOINT:
-        raise BadInput(f"{path}: larger than {MAX_CHECKPOINT >> 20} MB, which is no checkpoint of such a policy")
-    with disk.refusing(f"{path}: not a checkpoint", Exception):  # torch, zipfile and pickle each have their own
-        state = torch.load(path, weights_only=True)
-    if not isinstance(state, dict) or not {"actor_state_dict", "critic_state_dict", "iteration"} <= set(state):
-        raise BadInput(f"{path}: not a checkpoint of a training run")
-    return state
-
-
 def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
     """Raise where networks of the same size would mean something else."""
     if (given.action.reference is None) != (wanted.action.reference is None):
@@ -384,30 +368,3 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
     ):
         if a != b:
             raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
-
-
-@contextlib.contextmanager
-def _events(folder: Path) -> Iterator[Callable[[Any, float | None, float | None], None]]:
-    """TensorBoard, where it is installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        yield lambda progress, unseen, entropy: None
-        return
-    writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
-
-    def write(progress: Progress, unseen: float | None, entropy: float | None) -> None:
-        figures = {"falls_per_second" if name == "falls" else f"reward/{name}": value for name, value in progress.terms.items()}
-        figures |= {f"metric/{name}": value for name, value in progress.metrics.items()}
-        figures |= {f"loss/{name}": value for name, value in progress.losses.items()}
-        figures |= {"reward": progress.reward, "learning_rate": progress.rate, "action_std": progress.std}
-        figures["steps_per_second"] = progress.steps / (progress.collect + progress.update)
-        figures |= {} if unseen is None else {"unseen_reward": unseen}
-        figures |= {} if entropy is None else {"ranges_entropy": entropy}
-        for name, value in figures.items():
-            writer.add_scalar(name, value, progress.iteration)
-
-    try:
-        yield write
-    finally:
-        writer.close()
