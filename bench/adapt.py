@@ -8,11 +8,13 @@ iterations; `student`, `rma` and `osi` five sixths for their teacher (`teacher`)
 judged on the same unseen robots, 216 by seed: the share that holds its last link up at the end of 10 s, with robots that stay
 as they are and (`changed`) with robots that become another one after 5 s; 90 % intervals over seeds and runs, and the
 difference to `one_frame`, run by run. Searches (`cma`, `bayes`, `awr`, `random`) have 50 episodes on each of 8 robots beyond
-the trained range, beside `robust` (one_frame), z = 0 and the truth, all by reward per second in 36 other episodes. On the same robots, plain
-policies that are adapted (`PREPARED`): `climb` is a hill climb of one_frame's last layer; `es`, `maml`, `norml` and `inverse`
-begin with one_frame too and prepare it with the steps of half as many iterations (`inverse`: of a sixth) on top; `inverse` has
-20 episodes, two minutes. `base` is one_frame after two fifths of the iterations; `residual` learns on top of it for a third of
-them, beside `scratch`, which has that third from nothing. Finished trainings and scores are kept in --out and not done again.
+the trained range, beside `robust` (one_frame), z = 0 and the truth, all by reward per second in 36 other episodes.
+
+On the same 8 robots, plain policies that are adapted: `climb` is a hill climb of one_frame's last layer; `es`, `maml`, `norml`
+and `inverse` begin with one_frame and prepare it with the steps of half as many iterations (`inverse`: of a sixth) on top;
+`inverse` has 20 episodes, two minutes. `base` is one_frame after two fifths of the iterations; `residual` learns on top of it
+for a third of them, beside `scratch`, which has that third from nothing. Finished trainings and scores are kept in --out and
+not done again.
 """
 
 from __future__ import annotations

@@ -49,9 +49,8 @@ class Lots:
 def keep(plain: Plain, network: torch.nn.Module, threads: int) -> None:
     """Save a policy from which adaptation starts into the folder of `plain`, as a training leaves its best."""
     twin, task, belief = plain.run.build()
-    environment = Environment(
-        twin, task, UNSEEN, belief, np.random.default_rng([plain.run.seed, 1 << 40]), threads, plain.contract
-    )
+    rng = np.random.default_rng([plain.run.seed, 1 << 40])
+    environment = Environment(twin, task, UNSEEN, belief, rng, threads, plain.contract)
     policy = Deterministic(network.eval(), {})
     plain.folder.mkdir(parents=True, exist_ok=True)
     save_trained(policy, environment, evaluate(policy, environment)[1], plain.folder, plain.run.hashes()["robot"])

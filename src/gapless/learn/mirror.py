@@ -149,17 +149,13 @@ def _links(twin: Twin) -> dict[str, str]:
     names = [model.body(b).name for b in range(1, model.nbody)]
     at = data.xpos[1:] - data.xpos[model.body(twin.base).id]
     pairs: dict[str, str] = {}
+    kind = [(_depth(model, b), round(float(model.body_mass[b]), 6)) for b in range(1, model.nbody)]
     for i, name in enumerate(names):
         away = np.linalg.norm(at - at[i] * VECTOR, axis=1)
-        near = np.flatnonzero(away < CLOSE)
-        # links whose origins coincide are told apart by their mass and place in the tree
-        same = [
-            k
-            for k in near
-            if np.isclose(model.body_mass[k + 1], model.body_mass[i + 1]) and _depth(model, k + 1) == _depth(model, i + 1)
-        ]
-        if len(same) == 1:
-            pairs[name] = names[same[0]]
+        # links whose origins coincide are told apart by their place in the tree and their mass
+        partners = [k for k in np.flatnonzero(away < CLOSE) if kind[k] == kind[i]]
+        if len(partners) == 1:
+            pairs[name] = names[partners[0]]
     return pairs
 
 

@@ -13,9 +13,5 @@ def remedy(case: Case, stages: Stages) -> Path:
     return prepared(case, stages, "es", climb)
 
 
-TECHNIQUE = Technique(
-    "es_maml",
-    "trains a policy in the ranges of the field from which a hill climb on the robot gets far",
-    remedy,
-    robot=ROBOT_TIME,
-)
+SAYS = "trains a policy in the ranges of the field from which a hill climb on the robot gets far"
+TECHNIQUE = Technique("es_maml", SAYS, remedy, robot=ROBOT_TIME)

@@ -13,9 +13,5 @@ def remedy(case: Case, stages: Stages) -> Path:
     return prepared(case, stages, "inverse", tune_head)
 
 
-TECHNIQUE = Technique(
-    "inverse",
-    "trains a planner and a head in the ranges of the field, and tunes the head on what the robot does",
-    remedy,
-    robot=ROBOT_TIME,
-)
+SAYS = "trains a planner and a head in the ranges of the field, and tunes the head on what the robot does"
+TECHNIQUE = Technique("inverse", SAYS, remedy, robot=ROBOT_TIME)

@@ -13,9 +13,5 @@ def remedy(case: Case, stages: Stages) -> Path:
     return prepared(case, stages, "maml", one_step)
 
 
-TECHNIQUE = Technique(
-    "maml",
-    "trains a policy in the ranges of the field from which one policy gradient on the robot gets far",
-    remedy,
-    robot=ROBOT_TIME,
-)
+SAYS = "trains a policy in the ranges of the field from which one policy gradient on the robot gets far"
+TECHNIQUE = Technique("maml", SAYS, remedy, robot=ROBOT_TIME)

@@ -13,9 +13,5 @@ def remedy(case: Case, stages: Stages) -> Path:
     return prepared(case, stages, "norml", one_step)
 
 
-TECHNIQUE = Technique(
-    "norml",
-    "trains a policy in the ranges of the field that takes one step on the robot without its reward",
-    remedy,
-    robot=ROBOT_TIME,
-)
+SAYS = "trains a policy in the ranges of the field that takes one step on the robot without its reward"
+TECHNIQUE = Technique("norml", SAYS, remedy, robot=ROBOT_TIME)
