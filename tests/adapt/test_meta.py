@@ -65,7 +65,7 @@ def test_one_step_finds_a_hidden_rotation(method):
     policy, generator = Small(), torch.Generator().manual_seed(1)
     still = torch.zeros(2), torch.full((2,), 0.2)
     inner = Rewards(0.1) if method == "maml" else Learned(1.0, 2, 2, policy.head.detach(), *still)
-    learn(policy, inner, ROBOTS, lambda: rotated(policy, generator), 60, rate=3e-3)
+    learn(policy, inner, ROBOTS, lambda: rotated(policy, generator), 40, rate=3e-3)
     before, after = [], []
     for _ in range(5):
         torch_state = generator.get_state()

@@ -13,9 +13,9 @@ from gapless.twin import Space, Twin, quantities
 
 CLOSE = 0.01
 """Largest distance of a mirrored joint from its partner [m]."""
-STRAIGHT = ("inertia.com_x", "inertia.com_z")
-"""Quantities of links that may be negative and are their own mirror image."""
-RANGES = 0.02
+ENCODER, STRAIGHT = "offset.encoder", ("inertia.com_x", "inertia.com_z")
+"""What turns with its joint, and what may be negative and is its own mirror image."""
+RANGES = 0.05
 """By how much the ranges of partners may differ, as they are drawn, as a share of their larger end."""
 # signs of vectors (x, y, z) and of turn rates under y -> -y
 VECTOR, TURN = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
@@ -129,9 +129,9 @@ def context(told: Context, twin: Twin, by_joint: Mirror, space: Space | None) ->
         partner = tied.get(partner, partner)
         if partner not in told.names:
             return None
-        s = turned[of] if quantity == "offset.encoder" else -1.0 if quantities.of(name).mirrored else 1.0
+        s = turned[of] if quantity == ENCODER else -1.0 if quantities.of(name).mirrored else 1.0
         j = told.names.index(partner)
-        if of and s > 0 and told.low[i] < 0 and quantity not in STRAIGHT:
+        if of and s > 0 and told.low[i] < 0 and quantity not in (ENCODER, *STRAIGHT):
             return None  # it has a direction, and which way its mirror image points is not known
         ends = (told.low[j], told.high[j]) if s > 0 else (-told.high[j], -told.low[j])
         scale = max(abs(told.low[i]), abs(told.high[i]), 1e-9)
