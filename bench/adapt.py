@@ -8,8 +8,13 @@ iterations; `student`, `rma` and `osi` five sixths for their teacher (`teacher`)
 judged on the same unseen robots, 216 by seed: the share that holds its last link up at the end of 10 s, with robots that stay
 as they are and (`changed`) with robots that become another one after 5 s; 90 % intervals over seeds and runs, and the
 difference to `one_frame`, run by run. Searches (`cma`, `bayes`, `awr`, `random`) have 50 episodes on each of 8 robots beyond
-the trained range, beside `robust` (one_frame), z = 0 and the truth, all by reward per second in 36 other episodes. Finished
-trainings and scores are kept in --out and not done again.
+the trained range, beside `robust` (one_frame), z = 0 and the truth, all by reward per second in 36 other episodes.
+
+On the same 8 robots, plain policies that are adapted: `climb` is a hill climb of one_frame's last layer; `es`, `maml`, `norml`
+and `inverse` begin with one_frame and prepare it with the steps of half as many iterations (`inverse`: of a sixth) on top;
+`inverse` has 20 episodes, two minutes. `base` is one_frame after two fifths of the iterations; `residual` learns on top of it
+for a third of them, beside `scratch`, which has that third from nothing. Finished trainings and scores are kept in --out and
+not done again.
 """
 
 from __future__ import annotations
@@ -29,7 +34,20 @@ from rich.console import Console
 
 from bench.learn import difference, summary
 from bench.memory import CELLS, HIDDEN, ITERATIONS, ROBOT
-from gapless.adapt import SEARCHES, Trials, episodes, load_teacher, plan_teacher, search, train_adaptive
+from gapless.adapt import (
+    SEARCHES,
+    Trials,
+    climb,
+    episodes,
+    load_teacher,
+    one_step,
+    plan_teacher,
+    search,
+    train_adaptive,
+    train_prepared,
+    train_residual,
+    tune_head,
+)
 from gapless.files import atomic
 from gapless.learn import COURSE_DRAWS, Environment, Run, box_belief, ppo_settings, run_course, train
 from gapless.policy import Policy, load_policy
@@ -38,7 +56,9 @@ from gapless.twin import Belief, Point, Stated, Twin, recipe_of, save_belief
 CHANGES, SINCE = 6.0, 5.0
 LONG = 50
 LATENT_ZERO, FAST = "rma_zero", "rma_50hz"
-LEARNED = ("one_frame", "lstm", "direct", "teacher", "student", "rma", FAST, LATENT_ZERO, "osi")
+LEARNED = ("one_frame", "lstm", "direct", "teacher", "student", "rma", FAST, LATENT_ZERO, "osi", "base", "residual", "scratch")
+PREPARED = ("climb", "es", "maml", "norml", "inverse")
+TWO_MINUTES = 20
 OUTSIDE = {**HIDDEN, "latency.action": ("", 0.04, 0.06), "inertia.payload": ("of mass", 0.5, 0.75)}
 ROBOTS, BUDGET = 8, 50
 
@@ -70,6 +90,12 @@ def judged(run: Run, policy: Policy, hidden: Belief, threads: int) -> dict[str, 
     return figures
 
 
+def shortened(run: Run, share: float) -> Run:
+    """A training of fewer iterations."""
+    iterations = round(share * run.settings.iterations)
+    return dataclasses.replace(run, settings=dataclasses.replace(run.settings, iterations=iterations))
+
+
 def trained(name: str, run: Run, out: Path, threads: int) -> Path:
     """The folder of a method's policy; teachers are shared."""
     folder = out / f"{name}-{run.seed}"
@@ -82,6 +108,12 @@ def trained(name: str, run: Run, out: Path, threads: int) -> Path:
         train(dataclasses.replace(run, history=LONG if name == "direct" else 1), folder, threads=threads)
     elif name == "teacher":  # as long as that of students, which share it
         train(plan_teacher("rma", run), folder, threads=threads)
+    elif name in ("base", "scratch"):
+        train(shortened(run, 2 / 5 if name == "base" else 1 / 3), folder, threads=threads)
+    elif name == "residual":
+        train_residual(shortened(run, 1 / 3), trained("base", run, out, threads), folder, threads=threads)
+    elif name in PREPARED:
+        train_prepared(name, run, folder, start=trained("one_frame", run, out, threads), threads=threads)
     elif name == LATENT_ZERO:
         teacher = load_teacher(trained("teacher", run, out, threads))
         twin, task, _ = run.build()
@@ -139,10 +171,34 @@ def searched(run: Run, out: Path, methods: list[str], threads: int, console: Con
     return figures
 
 
+def prepared(run: Run, out: Path, methods: list[str], threads: int, console: Console) -> dict[str, Any]:
+    """Rewards per second of plain policies before and after they are adapted to robots beyond the trained range."""
+    twin, task, _ = run.build()
+    robots = box_belief(twin, OUTSIDE)
+    values = twin.expand(robots.sample(ROBOTS, np.random.default_rng([2000 + run.seed])), robots.space)
+    robust, figures = load_policy(trained("one_frame", run, out, threads)), dict[str, Any]()
+    for method, i in itertools.product(methods, range(ROBOTS)):
+
+        def make(i: int = i, method: str = method) -> dict[str, Any]:
+            start = trained("one_frame" if method == "climb" else method, run, out, threads)
+            adapts = {"es": climb, "climb": climb, "inverse": tune_head}.get(method, one_step)
+            budget = TWO_MINUTES if method == "inverse" else BUDGET
+            got = adapts(start, (twin, values[i]), out / "adapted" / f"{method}-{run.seed}-{i}", budget, i, threads)
+            plain = rewarded(robust, twin, task, values[i], i, threads)
+            means = {"reward": float(got.after.mean()), "before": float(got.before.mean()), "robust": plain}
+            return {**means, "robot_seconds": float(got.seconds.sum()), "stopped": got.stopped}
+
+        told = kept(out / f"prepared-{run.seed}" / f"{method}-{i}.json", make)
+        console.print(f"{method}, robot {i}: {told}")
+        for k in ("reward", "before", "robust", "robot_seconds"):
+            figures.setdefault(f"{method}_{k}", []).append(told[k])
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
-    parser.add_argument("--only", nargs="+", default=[], choices=[*LEARNED, *SEARCHES], help="these methods alone")
+    parser.add_argument("--only", nargs="+", default=[], choices=[*LEARNED, *SEARCHES, *PREPARED], help="these methods alone")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--iterations", type=int, default=ITERATIONS)
@@ -158,7 +214,7 @@ def main() -> None:
     save_belief(hidden, out / "hidden.json", recipe_of(twin))
     settings = dataclasses.replace(ppo_settings("swing", twin), iterations=given.iterations)
     drawn = dataclasses.replace(plain, preset="narrow", belief=str(out / "hidden.json"), settings=settings)
-    wanted = given.only or [*LEARNED, *SEARCHES]
+    wanted = given.only or [*LEARNED, *SEARCHES, *PREPARED]
     names = [name for name in LEARNED if name in wanted]
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     found: dict[str, list[float]] = {}
@@ -168,6 +224,9 @@ def main() -> None:
             results[name].append(learned(name, run, out, hidden, given.threads, console))
         methods = [m for m in SEARCHES if m in wanted]
         for k, rewards in (searched(run, out, methods, given.threads, console) if methods else {}).items():
+            found.setdefault(k, []).extend(rewards)
+        methods = [m for m in PREPARED if m in wanted]
+        for k, rewards in (prepared(run, out, methods, given.threads, console) if methods else {}).items():
             found.setdefault(k, []).extend(rewards)
     figures: dict[str, float] = {k: float(np.mean(v)) for k, v in found.items()}
     for name, got in results.items():

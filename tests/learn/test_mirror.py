@@ -1,21 +1,35 @@
 """Left and right change places: a mirrored robot under mirrored actions goes the mirrored way."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from gapless.learn import mirror
 from gapless.learn.environment import Environment
 from gapless.learn.presets import draw_from
+from gapless.learn.run import plan_run
 from gapless.learn.tasks import task_of
 from gapless.twin import Twin
 
 
+@pytest.mark.parametrize("teacher", [False, True])
 @pytest.mark.parametrize("robot", ["quadruped", "biped"])
-def test_the_mirrored_robot_goes_the_mirrored_way(robot):
-    twin = Twin.load(robot)
-    task = task_of("velocity", twin, 2)
-    environment = Environment(twin, task, 2, None, np.random.default_rng(0), threads=1)
+def test_the_mirrored_robot_goes_the_mirrored_way(robot, teacher):
+    """With a teacher also one of which each part differs, and whose mirror image is told the mirror of what it is told."""
+    run = plan_run("velocity", robot, preset="wide" if teacher else "none", teacher=teacher, history=2)
+    twin, task, belief = run.build()
+    contract = run.contract(twin, task, belief)
+    environment = Environment(twin, task, 2, belief, np.random.default_rng(0), 1, contract)
     environment.reset()
+    if teacher:
+        names, values = environment.worlds.belief.space.names, environment.worlds.values[0].copy()
+        assert names == contract.context.names
+        still = [i for i, n in enumerate(names) if n.startswith("sensors.") or n in ("latency.jitter", "latency.drop")]
+        values[still] = 0.0
+        image = mirror.context(contract.context, twin, mirror.joints(twin), belief.space)
+        environment.worlds.write(np.stack([values, image(values)]))
+        environment._parameters[:] = environment._shown(np.arange(2))
     policy, critic, action = environment.mirror()
     worlds, scene = environment.worlds, environment.scene
     rng = np.random.default_rng(1)
@@ -30,7 +44,7 @@ def test_the_mirrored_robot_goes_the_mirrored_way(robot):
     other[7:] = twin.model.key_qpos[0][7:] + action(qpos[7:] - twin.model.key_qpos[0][7:])
     faster[[1, 3, 5]] *= -1
     faster[6:] = action(qvel[6:])
-    worlds.reset(qpos=np.stack([qpos, other]), qvel=np.stack([qvel, faster]))
+    worlds.reset(qpos=np.stack([qpos, other]), qvel=np.stack([qvel, faster]), redraw=not teacher)
     scene.command[0] = 0.4, 0.2, -0.5
     scene.command[1] = 0.4, -0.2, 0.5
     for observer in (environment._observer, environment._truth):
@@ -40,8 +54,11 @@ def test_the_mirrored_robot_goes_the_mirrored_way(robot):
         drawn = 0.5 * rng.standard_normal(len(twin.joints))
         step = environment.step(np.stack([drawn, action(drawn)]))
         seen, known = step.observation["policy"], step.observation["critic"]
-        np.testing.assert_allclose(seen[1], policy(seen[0]), atol=2e-4)
-        np.testing.assert_allclose(known[1], critic(known[0]), atol=2e-3)
+        told = len(contract.context.names) if teacher else 0  # whose ranges are drawn, and so the same only to a percent
+        plain = slice(0, len(seen[0]) - told)
+        np.testing.assert_allclose(seen[1][plain], policy(seen[0])[plain], atol=2e-4)
+        np.testing.assert_allclose(seen[1], policy(seen[0]), atol=2e-2 if teacher else 2e-4)
+        np.testing.assert_allclose(known[1], critic(known[0]), atol=2e-2 if teacher else 2e-3)
 
 
 def test_twice_mirrored_is_as_before():
@@ -54,3 +71,12 @@ def test_twice_mirrored_is_as_before():
 
 def test_a_robot_that_is_not_symmetric_has_no_mirror():
     assert mirror.joints(Twin.load("arm")) is None
+
+
+def test_ranges_that_differ_between_left_and_right_have_no_mirror():
+    run = plan_run("velocity", "quadruped", teacher=True)
+    twin, task, belief = run.build()
+    told = run.contract(twin, task, belief).context
+    high = [2 * h if name == "gains.kp/FL_hip" else h for name, h in zip(told.names, told.high, strict=True)]
+    uneven = dataclasses.replace(told, high=tuple(high))
+    assert mirror.context(uneven, twin, mirror.joints(twin), belief.space) is None

@@ -2,7 +2,8 @@
 
 All are a policy `pi(a | o, z)` and somebody who provides z (`gapless.policy.Context`): the truth (a teacher), an estimate from
 history (`student`, `rma`, `osi`, which `distil` trains), or trials on the robot (`search` with `evolution`, `bayes`, `awr`).
-`residual` learns on top of a policy that stays.
+Others move a plain policy's last layer on the robot (`es_maml`, `maml`, `norml`) or its inverse-dynamics head (`inverse`).
+`residual` learns on top of a policy that stays, `forces` while something pulls.
 """
 
 from typing import TYPE_CHECKING
@@ -11,11 +12,15 @@ from gapless.adapt.beliefs import Believed, believes
 from gapless.adapt.on_robot import SEARCHES, adapt
 from gapless.adapt.result import Adapted
 from gapless.adapt.search import Found, Robot, Searcher, Trial, search
-from gapless.adapt.training import METHODS, TEACHER, plan_teacher, train_adaptive
+from gapless.adapt.training import METHODS, PREPARED, TEACHER, plan_plain, plan_teacher, train_adaptive, train_prepared
 
 if TYPE_CHECKING:
     from gapless.adapt.distil import Distilled as Distilled
+    from gapless.adapt.es_maml import climb as climb
     from gapless.adapt.expert import Teacher as Teacher, load_teacher as load_teacher
+    from gapless.adapt.few_shot import tune_head as tune_head
+    from gapless.adapt.forces import Curriculum as Curriculum, Pulled as Pulled, train_forces as train_forces
+    from gapless.adapt.meta import one_step as one_step
     from gapless.adapt.residual import train_residual as train_residual
     from gapless.adapt.trials import Trials as Trials, episodes as episodes
     from gapless.adapt.tuning import tune as tune
@@ -26,13 +31,19 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     lazy = {
+        "Curriculum": "forces",
         "Distilled": "distil",
+        "Pulled": "forces",
+        "climb": "es_maml",
         "load_teacher": "expert",
         "Teacher": "expert",
         "Trials": "trials",
         "episodes": "trials",
-        "tune": "tuning",
+        "one_step": "meta",
+        "train_forces": "forces",
         "train_residual": "residual",
+        "tune": "tuning",
+        "tune_head": "few_shot",
     }
     if name not in lazy:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,8 +44,8 @@ class Expert(torch.nn.Module):
         latent = "mlp.encoder.0.weight" in actor
         self.encoder = encoder.encoder(self.told, len(actor["mlp.encoder.2.bias"])) if latent else None
         if self.encoder is not None:
-            self.encoder.load_state_dict(_part(actor, "mlp.encoder."))
-        self.body = _layers(_part(actor, "mlp.body." if latent else "mlp."))
+            self.encoder.load_state_dict(part(actor, "mlp.encoder."))
+        self.body = layers(part(actor, "mlp.body." if latent else "mlp."))
         self.coded = latent and not raw
         """Whether z is a code of the parameters; else the parameters."""
         self.size = len(actor["mlp.encoder.2.bias"]) if self.coded else self.told
@@ -141,11 +141,11 @@ def load_teacher(folder: Path, raw: bool = False) -> Teacher:
     return Teacher(folder, load_run(folder), contract, expert.eval())
 
 
-def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, torch.Tensor]:
+def part(arrays: Mapping[str, Array], prefix: str) -> dict[str, torch.Tensor]:
     return {k.removeprefix(prefix): torch.from_numpy(np.array(a)) for k, a in arrays.items() if k.startswith(prefix)}
 
 
-def _layers(state: dict[str, torch.Tensor]) -> torch.nn.Sequential:
+def layers(state: dict[str, torch.Tensor]) -> torch.nn.Sequential:
     """Linear layers with leaky ones between, as the training's (`PPOSettings.rsl`)."""
     count = 1 + max(int(name.partition(".")[0]) for name in state)
     made: list[torch.nn.Module] = [

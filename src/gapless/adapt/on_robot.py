@@ -34,13 +34,15 @@ SEARCHES: dict[str, Callable[[int, np.random.Generator], Searcher]] = {
     "random": Blind,
 }
 """Ways to search, by name."""
+Given = str | StandInSpec | tuple[Twin, Array]
+"""A robot to adapt to: a stand-in, its file, a model, or a twin with its parameters."""
 JUDGED = 36
 """Runs with which the result is told; they are not counted, as a stand-in has time."""
 
 
 def adapt(
     policy: str | os.PathLike[str],
-    robot: str | StandInSpec,
+    robot: Given,
     folder: str | os.PathLike[str],
     budget: int = 50,
     method: str = "bayes",
@@ -95,8 +97,10 @@ def adapt(
     )
 
 
-def robot_of(robot: str | StandInSpec, trained: str) -> tuple[Twin, Array]:
+def robot_of(robot: Given, trained: str) -> tuple[Twin, Array]:
     """The robot as it really is, and its parameters."""
+    if isinstance(robot, tuple):
+        return robot
     if isinstance(robot, str) and "://" in robot:
         raise BadInput(
             f"{robot}: a search needs the task's reward, which no live robot measures; name a stand-in's file or a model"

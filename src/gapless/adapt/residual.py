@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from gapless.adapt.improve import improve
 from gapless.arrays import Bools
 from gapless.errors import BadInput
-from gapless.learn import UNSEEN, Environment, Frame, Learner, Progress, Run, evaluate
+from gapless.learn import UNSEEN, Deterministic, Environment, Frame, Learner, Progress, Run, evaluate
 from gapless.policy import Policy, load_policy, onnx_of, save_policy
 
 STD = 0.1
@@ -86,21 +87,21 @@ def train_residual(
         last.weight.zero_()
         last.bias.zero_()
     folder.mkdir(parents=True, exist_ok=True)
-    hashes, best = run.hashes(), -np.inf
-    while True:
-        if learner.iteration % settings.every == 0 or learner.iteration == settings.iterations:
-            more, rng = learner.deterministic(), np.random.default_rng([run.seed, 1 << 40])
-            judge = run.environment(twin, task, UNSEEN, belief, rng, threads, contract)
-            score, (seen, _) = evaluate(Sum(below, more), judge)
-            if score > best:
-                best = score
-                model = added((base / "policy.onnx").read_bytes(), onnx_of(more.network, contract.width))
-                robot = dataclasses.replace(contract.robot, model_sha256=hashes["robot"])
-                named = dataclasses.replace(contract, robot=robot, source=dataclasses.replace(contract.source, run=folder.name))
-                save_policy(folder, named, model, seen, below(seen) + more(seen))
-        if learner.iteration == settings.iterations:
-            break
-        tell(learner.iterate(), best)
+
+    def judged(more: Deterministic) -> tuple[float, Callable[[], None]]:
+        rng = np.random.default_rng([run.seed, 1 << 40])
+        judge = run.environment(twin, task, UNSEEN, belief, rng, threads, contract)
+        score, (seen, _) = evaluate(Sum(below, more), judge)
+
+        def save() -> None:
+            model = added((base / "policy.onnx").read_bytes(), onnx_of(more.network, contract.width))
+            robot = dataclasses.replace(contract.robot, model_sha256=run.hashes()["robot"])
+            named = dataclasses.replace(contract, robot=robot, source=dataclasses.replace(contract.source, run=folder.name))
+            save_policy(folder, named, model, seen, below(seen) + more(seen))
+
+        return score, save
+
+    improve(learner, judged, tell)
     dataclasses.replace(run, teacher=False, latent=0).save(folder)
 
 

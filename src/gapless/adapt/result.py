@@ -44,7 +44,7 @@ class Adapted(Result):
         return f"Adapting {self.policy} to {self.robot}"
 
     def verdict(self) -> Verdict:
-        unit, was = ("updates", "what it was") if self.method == "tune" else ("trials", "z = 0")
+        unit, was = "updates" if self.method == "tune" else "trials", "z = 0" if self.names else "what it was"
         spent = f"{len(self.reward)} {unit} and {self.seconds.sum():.0f} s of robot time"
         if self.stopped:
             return Verdict(f"The search stopped, as {self.stopped}; the best of them is kept ({spent}).", good=False)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from gapless.adapt.distil import Distilled
 
 METHODS = ("teacher", "student", "rma", "osi")
+PREPARED = {"es": 2, "maml": 2, "norml": 2, "inverse": 6}
+"""Methods that prepare a plain policy for adaptation on a robot; one step of so many goes to that, the others to the policy."""
 LATENT = 8
 """Numbers of the teacher's code unless told otherwise (Kumar et al. 2021)."""
 SHARE = 6
 """One step of this many goes to what learns from the teacher: all methods have a training's steps in all."""
-TEACHER = "teacher"
-"""Folder of the teacher, in that of what learns from it."""
+TEACHER, PLAIN = "teacher", "plain"
+"""Folder of the teacher, or of the plain policy, in that of what learns from it."""
 
 
 def plan_teacher(method: str, run: Run, latent: int | None = None) -> Run:
@@ -78,3 +80,54 @@ def train_adaptive(
         train(planned, start, tell, threads=threads)
     teacher, how = load_teacher(start, raw=method == "osi"), {m.name: m for m in (STUDENT, RMA, OSI)}[method]
     distil(teacher, how, folder, run.settings.iterations // SHARE, rate, run.seed, threads, learns)
+
+
+def plan_plain(method: str, run: Run) -> Run:
+    """The training of the plain policy from which a method that is prepared begins."""
+    must_exist("method", [method], PREPARED)
+    if run.settings.recurrent:
+        raise BadInput(f"{method} moves the last layer of a plain policy: leave out --lstm")
+    settings = run.settings
+    if settings.iterations < PREPARED[method]:
+        raise BadInput(f"{method} needs at least {PREPARED[method]} iterations: some for its policy, the rest its own")
+    left = settings.iterations - settings.iterations // PREPARED[method]
+    return dataclasses.replace(run, settings=dataclasses.replace(settings, iterations=left))
+
+
+def train_prepared(
+    method: str,
+    run: Run,
+    folder: Path,
+    tell: Callable[[News], None] = lambda news: None,
+    learns: Callable[[int, float], None] = lambda k, figure: None,
+    start: Path | None = None,
+    threads: int = 0,
+) -> None:
+    """Train a plain policy, prepare it for adaptation on a robot, and leave it in the folder.
+
+    Args:
+        method: es, maml, norml or inverse.
+        run: what a plain training of the same length would be given.
+        folder: where; made if it does not exist.
+        tell: called after each iteration of the plain training.
+        learns: called with each step of what follows and its figure: reward after adaptation, or the error of actions.
+        start: folder of a plain training that is there already.
+        threads: of physics, 0 for one per core.
+    """
+    planned, settings = plan_plain(method, run), run.settings
+    if start is None:
+        start = folder / PLAIN
+        train(planned, start, tell, threads=threads)
+    from gapless.adapt.es_maml import train_es_maml
+    from gapless.adapt.few_shot import train_inverse
+    from gapless.adapt.headed import load_plain
+    from gapless.adapt.meta import train_gradient
+
+    steps = settings.iterations // PREPARED[method] * settings.worlds * settings.steps
+    plain = load_plain(start)
+    if method == "es":
+        train_es_maml(plain, folder, steps, run.seed, threads, learns)
+    elif method == "inverse":
+        train_inverse(plain, folder, steps, run.seed, threads, learns)
+    else:
+        train_gradient(method, plain, folder, steps, run.seed, threads, learns)

@@ -11,17 +11,24 @@ import torch
 from gapless.adapt.expert import Teacher
 from gapless.adapt.search import Trial
 from gapless.arrays import Array, Bools
-from gapless.learn import Deterministic, Environment, Frame, Task, Truth, evaluate, save_trained
+from gapless.learn import Deterministic, Environment, Frame, Step, Task, Truth, evaluate, save_trained
 from gapless.twin import Point, Twin
 
+Watch = Callable[[Frame, Frame, Step, Bools], None]
+"""What was seen, done and came of it in a period, and where the first episode was still going on."""
 
-def episodes(environment: Environment, act: Callable[[Frame], Frame]) -> tuple[Array, Bools, Array]:
+
+def episodes(
+    environment: Environment, act: Callable[[Frame], Frame], watch: Watch = lambda seen, action, step, alive: None
+) -> tuple[Array, Bools, Array]:
     """An episode in each world: reward per second of a whole one, whether it fell, and how long it lasted. Shapes: (n,)."""
     n, dt, length = environment.n, environment.twin.control_dt, environment.task.episode.seconds
     seen, alive = environment.reset()["policy"], np.ones(n, bool)
     reward, fell, seconds = np.zeros(n), np.zeros(n, bool), np.zeros(n)
     for _ in range(round(length / dt)):
-        step = environment.step(act(seen))
+        action = act(seen)
+        step = environment.step(action)
+        watch(seen, action, step, alive)
         reward += np.where(alive, step.reward, 0.0)
         seconds += np.where(alive, dt, 0.0)
         fell |= alive & step.failed

@@ -20,7 +20,7 @@ def adapt(
     *,
     robot: Annotated[str, tyro.conf.arg(metavar="SPEC|MODEL")],
     budget: int = 50,
-    method: Literal["cma", "bayes", "awr", "hill", "random", "tune"] = "bayes",
+    method: Literal["cma", "bayes", "awr", "hill", "random", "climb", "step", "inverse", "tune"] = "bayes",
     seed: Seed = 0,
     threads: Threads = 0,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(needed)")] = None,
@@ -34,16 +34,18 @@ def adapt(
     `course` and `run` take it. Exit code 1 where it does no better than before, or every trial fell.
 
     Args:
-        policy: Folder of a teacher; with tune, of any training.
+        policy: Folder of a teacher; with step, of --adapt maml or norml; with inverse, of --adapt inverse; with climb (best
+            of --adapt es) and tune, of any training.
         robot: A stand-in's file, or a model, which is then the robot.
         budget: Trials, each an episode of the task.
-        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, a hill climb, at random; or tune,
-            which trains any policy further on the robot (PPO).
+        method: CMA-ES, Bayesian optimisation, advantage-weighted regression, a hill climb, at random; or
+            climb, a hill climb of the last layer; step, the one step of MAML or NoRML; inverse, the inverse-dynamics head,
+            without reward; tune, which trains any policy further on the robot (PPO).
         out: Folder of the adapted policy, adapt.json and its page.
     """
     import sys
 
-    from gapless.adapt import adapt as run, tune
+    from gapless.adapt import adapt as run, climb, one_step, tune, tune_head
 
     out = options.wanted(out, "the adapted policy", "adapted")
     options.result_folder(out, overwrite, "policy.onnx", "adapt.json")
@@ -55,7 +57,9 @@ def adapt(
             say(f"{len(trials)} done, {spent:.0f} s of robot time: best reward {best:.2f} per second")
 
         given = (policy, robot, out, budget)
-        result = tune(*given, seed, threads, tell) if method == "tune" else run(*given, method, seed, threads, tell)
+        others = {"climb": climb, "step": one_step, "inverse": tune_head, "tune": tune}
+        other = others.get(method)
+        result = other(*given, seed, threads, tell) if other else run(*given, method, seed, threads, tell)
     result.save(out)
     options.show(result, json)
     if not json:

@@ -11,9 +11,12 @@ from gapless.cli import options
 from gapless.cli.options import ABOUT, About, Flag, Json, Overwrite, Preset, Robot, Threads
 
 if TYPE_CHECKING:
-    from gapless.learn import News, Run
+    from gapless.learn import News, Progress, Run
 
-Adapt = Annotated[Literal["teacher", "student", "rma", "osi", "residual"] | None, tyro.conf.arg(help_behavior_hint="")]
+Adapt = Annotated[
+    Literal["teacher", "student", "rma", "osi", "es", "maml", "norml", "inverse", "residual", "forces"] | None,
+    tyro.conf.arg(help_behavior_hint=""),
+]
 
 
 def train(
@@ -60,7 +63,8 @@ def train(
         lstm: Cells of a memory; 0 for none.
         residual: Let the policy add to an open-loop gait on the spot (velocity only; always on two legs).
         adapt: teacher is told its world's parameters; student, rma and osi find them in their history, and learn that from a
-            teacher in DIR/teacher or --from; residual adds to the policy of --from.
+            teacher in DIR/teacher or --from; es, maml, norml and inverse prepare a plain policy (DIR/plain or --from) for
+            gapless adapt; residual adds to the policy of --from; forces pulls at the robot.
         latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; 1 to 3 suit a search.
         adr: Let ranges grow from the model, or from the belief, as far as the policy can follow; they end in ranges.json.
         adr_grow: With --adr, the success at the end of a range at which it grows, from 0.2 to 1.
@@ -95,8 +99,10 @@ def _fits(task: str, run: Run, adapt: str | None, latent: int | None, resume: bo
         raise BadInput(f"--resume goes on with a teacher or a plain training, not with {adapt}; start anew in another folder")
     if adapt and run.adr:
         raise BadInput("ranges that grow and --adapt do not go together yet: give either --adr or --adapt")
-    if latent is not None and not adapt:
-        raise BadInput("--latent is about what a teacher is told: it goes with --adapt")
+    if latent is not None and adapt not in ("teacher", "student", "rma", "osi"):
+        raise BadInput("--latent is about what a teacher is told: it goes with --adapt teacher, student, rma or osi")
+    if adapt == "forces" and start is not None:
+        raise BadInput("--adapt forces begins from nothing: leave out --from")
     if adapt == "residual" and start is None:
         raise BadInput("--adapt residual learns on top of a policy: name it with --from")
 
@@ -109,21 +115,29 @@ def _adapt(method: str, run: Run, out: Path, start: Path | None, threads: int, j
     from gapless.cli.stages import stages
 
     with stages() as say:
-        if method == "residual":
+
+        def each(progress: Progress, best: float) -> None:
+            say(f"iteration {progress.iteration}: reward {progress.reward:.2f}, best on unseen robots {best:.2f}")
+
+        def first(news: News) -> None:
+            who = "plain policy" if method in adapt.PREPARED else "teacher"
+            say(f"{who}, iteration {news.progress.iteration}: reward {news.progress.reward:.2f}")
+
+        if method == "forces":
+            scale = adapt.train_forces(run, out, each, threads).scale
+            options.tell(f"forces have come to {scale:.0%} of the largest")
+        elif method == "residual":
             assert start is not None
-            adapt.train_residual(
-                run,
-                start,
-                out,
-                lambda progress, best: say(f"iteration {progress.iteration}: reward {progress.reward:.2f}, best {best:.2f}"),
-                threads,
-            )
+            adapt.train_residual(run, start, out, each, threads)
+        elif method in adapt.PREPARED:
+            what = "error of actions" if method == "inverse" else "reward of an episode after adaptation"
+            adapt.train_prepared(method, run, out, first, lambda k, f: say(f"{method}, {k}: {what} {f:.2f}"), start, threads)
         else:
             adapt.train_adaptive(
                 method,
                 run,
                 out,
-                lambda news: say(f"teacher, iteration {news.progress.iteration}: reward {news.progress.reward:.2f}"),
+                first,
                 lambda news: say(f"{method}, round {news.round} of {news.rounds}: error of its estimate {news.error:.3f}"),
                 start,
                 threads,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
-from gapless.adapt import adapt, plan_teacher, train_adaptive
+from gapless.adapt import Adapted, adapt, plan_plain, plan_teacher, train_adaptive, train_prepared
 from gapless.close.case import ROBOT_TIME, Case
 from gapless.close.field import contents
 from gapless.close.stages import Stages
 from gapless.files import sha256
 from gapless.learn import News, Run, plan_run, task_of, train
 from gapless.robots import files_of
+
+Adapts = Callable[..., Adapted]
+"""From policy, robot, folder, trials and seed to what came of it."""
 
 
 def adapted(case: Case, stages: Stages, method: str) -> Path:
@@ -35,6 +39,29 @@ def searched(case: Case, stages: Stages, method: str = "bayes") -> Path:
 
     inputs = {"teacher": contents(start), "standin": case.secret, "trials": trials, "seed": case.seed, "method": method}
     return stages.run("search", inputs, make, lambda folder: folder, trials * length, f"{trials} trials on the robot")
+
+
+def prepared(case: Case, stages: Stages, method: str, adapts: Adapts) -> Path:
+    """The folder of a plain policy that was prepared for adaptation, and adapted on the robot within the usual robot time."""
+    run = _planned(case)
+    base = plan_plain(method, run)
+    plain = stages.run("plain", _inputs(base), lambda folder: train(base, folder), lambda folder: folder)
+
+    def make(folder: Path) -> None:
+        stages.tell(f"preparing {method}", None)
+        train_prepared(method, run, folder, start=plain)
+
+    ready = stages.run(method, _inputs(run) | {"plain": contents(plain)}, make, lambda folder: folder)
+    length = task_of(case.task, case.twin()).episode.seconds
+    trials = max(1, int(ROBOT_TIME / length))
+    inputs = {"ready": contents(ready), "standin": case.secret, "trials": trials, "seed": case.seed, "method": method}
+
+    def on_robot(folder: Path) -> None:
+        adapts(ready, case.secret, folder, trials, case.seed)
+
+    return stages.run(
+        f"{method}_robot", inputs, on_robot, lambda folder: folder, trials * length, f"{trials} trials on the robot"
+    )
 
 
 def told(case: Case, stages: Stages, method: str) -> Path:

@@ -17,10 +17,10 @@ from gapless.learn.course import (
 )
 from gapless.learn.course_result import CourseResult
 from gapless.learn.dashboard import dashboard, line as dashboard_line
-from gapless.learn.environment import Environment, Frame
+from gapless.learn.environment import Environment, Frame, Step
 from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror, joints as joint_mirror
-from gapless.learn.networks import FILE as NETWORKS, load_networks
+from gapless.learn.networks import FILE as NETWORKS, load_networks, save_networks
 from gapless.learn.presets import box_belief, draw_from
 from gapless.learn.run import UNSEEN, News, Run, load_run, plan_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings

@@ -113,6 +113,8 @@ class Environment:
         self._fresh = np.ones(n, bool)  # no previous target yet: the action filter starts unfiltered
         self.change_every = np.inf
         """Mean time between changes of a robot's parameters in mid-episode [s]."""
+        self.kept: Array | None = None
+        """Parameters with which worlds start anew, over the belief's space; None draws new ones. Shape: (n, parameters)."""
         self.keep_final = False
         """Whether a step also gives the last observation of episodes that end in it."""
 
@@ -207,9 +209,12 @@ class Environment:
             qpos[:, base + 2] = 0.0
             _, _, low = scene.feet_at(qpos[:, places], qvel[:, dofs], qpos[:, base + 3 : base + 7], qpos[:, base : base + 3])
             qpos[:, base + 2] = -low.min(axis=1)  # the lowest foot just touches the ground
-        if self._ranges is not None:
+        given = self.kept is not None or self._ranges is not None
+        if self.kept is not None:
+            worlds.write(self.kept[ids], ids)
+        elif self._ranges is not None:
             worlds.write(self._ranges.draw(ids, self._chance), ids)
-        worlds.reset(ids, qpos, qvel, redraw=self._ranges is None)
+        worlds.reset(ids, qpos, qvel, redraw=not given)
         scene.update(ids)
         self._parameters[ids] = self._shown(ids)
         which = np.zeros(self.n, bool)
@@ -310,8 +315,9 @@ class Environment:
     def mirror(self) -> tuple[mirror.Mirror, mirror.Mirror, mirror.Mirror] | None:
         """How the two groups and the action are mirrored left to right; None where that is not known."""
         by_joint = mirror.joints(self.twin)
-        policy = mirror.observation(self.contract, self.twin)
-        truth = mirror.observation(self._truth.contract, self.twin)
+        space = self.worlds.belief.space
+        policy = mirror.observation(self.contract, self.twin, space)
+        truth = mirror.observation(self._truth.contract, self.twin, space)
         unknown = hasattr(self.task, "privileged")  # how a task's own columns are mirrored is not known
         if by_joint is None or policy is None or truth is None or unknown or not self.scene.floating:
             return None

@@ -7,12 +7,16 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array, Ints
-from gapless.policy import Contract, Term
+from gapless.policy import Context, Contract, Term
 from gapless.robots import home_data, imu_of
-from gapless.twin import Twin, quantities
+from gapless.twin import Space, Twin, quantities
 
 CLOSE = 0.01
 """Largest distance of a mirrored joint from its partner [m]."""
+ENCODER, STRAIGHT = "offset.encoder", ("inertia.com_x", "inertia.com_z")
+"""What turns with its joint, and what may be negative and is its own mirror image."""
+RANGES = 0.05
+"""By how much the ranges of partners may differ, as they are drawn, as a share of their larger end."""
 # signs of vectors (x, y, z) and of turn rates under y -> -y
 VECTOR, TURN = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
 COMMANDS = {"vx": 1.0, "vy": -1.0, "yaw_rate": -1.0}
@@ -55,8 +59,11 @@ def joints(twin: Twin) -> Mirror | None:
     return Mirror(np.array(index), np.array(sign)[index])
 
 
-def observation(contract: Contract, twin: Twin) -> Mirror | None:
-    """The mirror of a policy's observation; None where a term's mirror is not known."""
+def observation(contract: Contract, twin: Twin, space: Space | None = None) -> Mirror | None:
+    """The mirror of a policy's observation; None where a term's mirror is not known.
+
+    space: what worlds are drawn over, which says what parameters of a context are tied.
+    """
     by_joint = joints(twin)
     if by_joint is None or not _level(twin):
         return None
@@ -65,7 +72,8 @@ def observation(contract: Contract, twin: Twin) -> Mirror | None:
     if contract.observation.major != "term" and any(t.history > 1 for t in contract.observation.terms):
         return None
     for term in contract.observation.terms:
-        one = _term(term, by_joint, tuple(contract.commands))
+        told = contract.context if term.kind == "context" else None
+        one = _term(term, by_joint, tuple(contract.commands)) if told is None else context(told, twin, by_joint, space)
         if one is None:
             return None
         for _ in range(term.history):
@@ -103,6 +111,56 @@ def _term(term: Term, by_joint: Mirror, commands: Sequence[str]) -> Mirror | Non
 def parameters(names: Sequence[str]) -> Mirror:
     """The mirror of a world's parameters, averaged over joints and links: what points sideways changes its sign."""
     return straight([-1.0 if quantities.of(name).mirrored else 1.0 for name in names])
+
+
+def context(told: Context, twin: Twin, by_joint: Mirror, space: Space | None) -> Mirror | None:
+    """The mirror of parameters that a teacher is told, each in its range; None where one's partner or range is not known."""
+    if told.low is None or told.high is None:
+        return None
+    tied = {name: p.members[0] for p in (space.parameters if space else ()) for name in p.members}
+    swapped = {twin.joints[j]: twin.joints[i] for j, i in enumerate(by_joint.index)} | _links(twin)
+    turned = dict(zip(twin.joints, by_joint.sign, strict=True))
+    index, sign = [], []
+    for i, name in enumerate(told.names):
+        quantity, _, of = name.partition("/")
+        if of and of not in swapped:
+            return None
+        partner = f"{quantity}/{swapped[of]}" if of else name
+        partner = tied.get(partner, partner)
+        if partner not in told.names:
+            return None
+        s = turned[of] if quantity == ENCODER else -1.0 if quantities.of(name).mirrored else 1.0
+        j = told.names.index(partner)
+        if of and s > 0 and told.low[i] < 0 and quantity not in (ENCODER, *STRAIGHT):
+            return None  # it has a direction, and which way its mirror image points is not known
+        ends = (told.low[j], told.high[j]) if s > 0 else (-told.high[j], -told.low[j])
+        scale = max(abs(told.low[i]), abs(told.high[i]), 1e-9)
+        if not np.allclose(ends, (told.low[i], told.high[i]), atol=RANGES * scale, rtol=0):
+            return None
+        index.append(j)
+        sign.append(s)
+    return Mirror(np.array(index), np.array(sign))
+
+
+def _links(twin: Twin) -> dict[str, str]:
+    """Which link changes places with which, by where their origins are at home."""
+    model, data = twin.model, home_data(twin.model)
+    mujoco.mj_forward(model, data)
+    names = [model.body(b).name for b in range(1, model.nbody)]
+    at = data.xpos[1:] - data.xpos[model.body(twin.base).id]
+    pairs: dict[str, str] = {}
+    kind = [(_depth(model, b), round(float(model.body_mass[b]), 6)) for b in range(1, model.nbody)]
+    for i, name in enumerate(names):
+        away = np.linalg.norm(at - at[i] * VECTOR, axis=1)
+        # links whose origins coincide are told apart by their place in the tree and their mass
+        partners = [k for k in np.flatnonzero(away < CLOSE) if kind[k] == kind[i]]
+        if len(partners) == 1:
+            pairs[name] = names[partners[0]]
+    return pairs
+
+
+def _depth(model: mujoco.MjModel, body: int) -> int:
+    return 0 if body == 0 else 1 + _depth(model, int(model.body_parentid[body]))
 
 
 def straight(sign: Sequence[float]) -> Mirror:

@@ -7,10 +7,14 @@ from gapless.close.techniques import (
     bayessim,
     belief,
     delta,
+    es_maml,
     informed,
+    inverse,
+    maml,
     mean,
     memory,
     models30,
+    norml,
     nothing,
     oracle,
     osi,
@@ -24,7 +28,7 @@ from gapless.close.techniques import (
 
 _KNOWING_NOTHING = nothing, wide, wide_longer, adr
 _FROM_LOGS = delta, mean, belief, informed, simopt, bayessim, autotuned
-_FINDING_OUT = models30, memory, student, rma, osi, search
+_FINDING_OUT = models30, memory, student, rma, osi, search, es_maml, maml, norml, inverse
 _MODULES = *_KNOWING_NOTHING, *_FROM_LOGS, *_FINDING_OUT, oracle
 TECHNIQUES: tuple[Technique, ...] = tuple(module.TECHNIQUE for module in _MODULES)
 """From the least to the most that is known."""
