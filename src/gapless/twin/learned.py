@@ -155,6 +155,7 @@ def applied() -> Any:
     user_at, joint_at, ctrl_at, gain_at, bias_at, qpos_adr_at = offsets("mjModel", arrays)
     limited_at, range_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange"))
     dof_adr_at, adr_at, numbers_at, opt_at = offsets("mjModel", ("jnt_dofadr", "numeric_adr", "numeric_data", "opt"))
+    (long_at,) = offsets("mjModel", ("numeric_size",))
     in_data = ("time", "userdata", "ctrl", "qpos", "qvel", "qfrc_bias", "qfrc_passive")
     time_at, memory_at, control_at, qpos_at, qvel_at, load_at, force_at = offsets("mjData", in_data)
     size, _ = readers(numba, types.int64)
@@ -173,9 +174,9 @@ def applied() -> Any:
         mine = 0
         for a in range(count):
             mine += user[(a + 1) * width - 1] == MARKED or user[(a + 1) * width - 1] == TARGET
-        if mine == 0:
+        total, count_num = size(m, n_memory), size(m, n_num)
+        if mine == 0 or total < 1 + MEMORY * mine:
             return
-        total = size(m, n_memory)
         memory = numbers(d, memory_at, total)
         at = total - MEMORY * mine
         now, dt = one(d, time_at) + 1.0, one(m, opt_at + step_at)
@@ -186,7 +187,8 @@ def applied() -> Any:
         gain, bias = numbers(m, gain_at, columns * count), numbers(m, bias_at, columns * count)
         control, qpos = numbers(d, control_at, size(m, n_ctrl)), numbers(d, qpos_at, size(m, n_q))
         qvel, load, force = numbers(d, qvel_at, nv), numbers(d, load_at, nv), numbers(d, force_at, nv)
-        start, every = integers(m, adr_at, size(m, n_num)), numbers(m, numbers_at, size(m, n_numbers))
+        start, every = integers(m, adr_at, count_num), numbers(m, numbers_at, size(m, n_numbers))
+        long = integers(m, long_at, count_num)
         for a in range(count):
             target = user[(a + 1) * width - 1] == TARGET
             if user[(a + 1) * width - 1] != MARKED and not target:
@@ -197,7 +199,12 @@ def applied() -> Any:
             push = gain[columns * a] * command + bias[columns * a] + bias[columns * a + 1] * x
             if fresh or later:
                 remember(memory, at, fresh, push, v, command, dt)
-            net = every[start[int(user[(a + 1) * width - 2])] :]
+            place = int(user[(a + 1) * width - 2])
+            if place < 0 or place >= count_num or long[place] <= HEAD:
+                continue  # a file that was cut, which `must_fit` refuses: the engine steps once before anybody can ask
+            net = every[start[place] : start[place] + long[place]]
+            if long[place] != HEAD + int(net[0]) * (COUNT + 2) + COUNT + 1:
+                continue
             z, slow_v, slow_push, command_v = memory[at], memory[at + 1], memory[at + 2], memory[at + 4]
             torque = learned_torque(net, push, v, command_v, load[dof], x, z, slow_v, slow_push)
             if target:  # the drive gives no more than its limit, wherever it is told to go
