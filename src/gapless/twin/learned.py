@@ -142,6 +142,15 @@ def learned_torque(net, push, v, command_velocity, load, x, windup, slow_v, slow
     return net[1] * y / (1.0 + abs(y))
 
 
+@numba.njit(inline="always")
+def _whole(every, start, long, place):  # type: ignore[no-untyped-def]
+    """The network in a numeric; nothing where a file was cut, which `must_fit` refuses after the engine's first step."""
+    if place < 0 or place >= len(start) or long[place] <= HEAD:
+        return every[:0]
+    net = every[start[place] : start[place] + long[place]]
+    return net if long[place] == HEAD + int(net[0]) * (COUNT + 2) + COUNT + 1 else every[:0]
+
+
 def applied() -> Any:
     """The compiled part of the engine's callback that adds learned torque to the passive forces."""
     from numba import types
@@ -153,9 +162,8 @@ def applied() -> Any:
     (step_at,) = offsets("mjOption", ("timestep",))
     arrays = ("actuator_user", "actuator_trnid", "actuator_ctrladr", "actuator_gainprm", "actuator_biasprm", "jnt_qposadr")
     user_at, joint_at, ctrl_at, gain_at, bias_at, qpos_adr_at = offsets("mjModel", arrays)
-    limited_at, range_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange"))
+    limited_at, range_at, long_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange", "numeric_size"))
     dof_adr_at, adr_at, numbers_at, opt_at = offsets("mjModel", ("jnt_dofadr", "numeric_adr", "numeric_data", "opt"))
-    (long_at,) = offsets("mjModel", ("numeric_size",))
     in_data = ("time", "userdata", "ctrl", "qpos", "qvel", "qfrc_bias", "qfrc_passive")
     time_at, memory_at, control_at, qpos_at, qvel_at, load_at, force_at = offsets("mjData", in_data)
     size, _ = readers(numba, types.int64)
@@ -188,7 +196,6 @@ def applied() -> Any:
         control, qpos = numbers(d, control_at, size(m, n_ctrl)), numbers(d, qpos_at, size(m, n_q))
         qvel, load, force = numbers(d, qvel_at, nv), numbers(d, load_at, nv), numbers(d, force_at, nv)
         start, every = integers(m, adr_at, count_num), numbers(m, numbers_at, size(m, n_numbers))
-        long = integers(m, long_at, count_num)
         for a in range(count):
             target = user[(a + 1) * width - 1] == TARGET
             if user[(a + 1) * width - 1] != MARKED and not target:
@@ -199,11 +206,8 @@ def applied() -> Any:
             push = gain[columns * a] * command + bias[columns * a] + bias[columns * a + 1] * x
             if fresh or later:
                 remember(memory, at, fresh, push, v, command, dt)
-            place = int(user[(a + 1) * width - 2])
-            if place < 0 or place >= count_num or long[place] <= HEAD:
-                continue  # a file that was cut, which `must_fit` refuses: the engine steps once before anybody can ask
-            net = every[start[place] : start[place] + long[place]]
-            if long[place] != HEAD + int(net[0]) * (COUNT + 2) + COUNT + 1:
+            net = _whole(every, start, integers(m, long_at, count_num), int(user[(a + 1) * width - 2]))
+            if len(net) == 0:
                 continue
             z, slow_v, slow_push, command_v = memory[at], memory[at + 1], memory[at + 2], memory[at + 4]
             torque = learned_torque(net, push, v, command_v, load[dof], x, z, slow_v, slow_push)
