@@ -172,7 +172,7 @@ def fitted(spec: StandInSpec, train: Log, mode: str = "auto") -> tuple[Fit, Fit,
 def standins() -> dict[str, float]:
     """Share of the error left by physics that learned torque removes, on another motion of the same stand-in."""
     out: dict[str, float] = {}
-    for robot in ("arm", "quadruped"):
+    for robot in ("bench", "arm", "quadruped"):
         for what in ("hysteresis", "ripple", "flex", "backlash"):
             spec = hidden(robot, what)
             train, test = (recorded(spec, seed) for seed in (1, 2))
@@ -186,7 +186,7 @@ def standins() -> dict[str, float]:
 def zero() -> dict[str, float]:
     """A stand-in without secrets: what is learned though there is nothing to learn, by auto and when forced."""
     out: dict[str, float] = {}
-    for robot in ("arm", "quadruped"):
+    for robot in ("bench", "arm", "quadruped"):
         spec = hidden(robot, "nothing")
         train, test = (recorded(spec, seed) for seed in (1, 2))
         for mode in ("auto", "force"):

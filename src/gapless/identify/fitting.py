@@ -69,8 +69,7 @@ def fit_admitted(
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
     twin = twin.plus(centre=(pose := _middle(twin, logs)))
-    split = split_logs(logs, twin.joints)
-    judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
+    judged = (split := split_logs(logs, twin.joints)).spread(split.logs, SCORE_SECONDS / twin.model.nv)
     trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
     full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories, given or twin), tick, remember)
     if twin.floating:
@@ -80,11 +79,10 @@ def fit_admitted(
         used = split.seconds(fitted := split.spread(judged, FIT_SECONDS / twin.model.nv))
         state, ladder, traced = _fixed_base(twin, trajectories, fitted, pose, known, full, evolve)
     state, traced, every = last_rungs(state, traced, full, known, ladder)
-    left_out = {} if twin.floating else _left_out(twin, traced, len(split))
     halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
     belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
-    heldout = scores(traced, "heldout")
+    heldout, left_out = scores(traced, "heldout"), {} if twin.floating else _left_out(twin, traced, len(split))
     doubt = doubts(state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split)
     return Fit(
         robot=twin.name,

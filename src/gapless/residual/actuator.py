@@ -93,7 +93,8 @@ class Actuator(Result):
     def verdict(self) -> Verdict:
         good = [name for name, laws in self.joints.items() if laws.best]
         each = "; ".join(
-            f"{n}: {j.network:.3g} N m, linear {j.linear:.3g}, best PD {j.pd_delayed:.3g}" for n, j in self.joints.items()
+            f"{n}: {j.network:.3g} N m, linear {j.linear:.3g}, best PD {min(j.pd, j.pd_delayed):.3g}"
+            for n, j in self.joints.items()
         )
         if len(good) == len(self.joints):
             return Verdict(f"The network predicts unseen torque better than simpler laws do at every joint ({each}).", True)

@@ -159,7 +159,13 @@ def _felt(model: mujoco.MjModel, d: Drive, parts: Array, control: Array, slope: 
     gained = np.diff(v, append=2 * v[-1] - v[-2] if len(v) > 1 else v[-1]) / dt
     spring = float(model.jnt_stiffness[d.joint])
     # all that the drive had to overcome; other actuators at the joint, such as hysteresis, are a part of it
-    load = np.clip(asked, low, high) + passive + spring * (x - model.qpos_spring[d.qpos]) + friction - (inertia + dt * implicit) * gained
+    load = (
+        np.clip(asked, low, high)
+        + passive
+        + spring * (x - model.qpos_spring[d.qpos])
+        + friction
+        - (inertia + dt * implicit) * gained
+    )
     target, between, at = np.full(len(x), np.nan), np.zeros(len(x)), times / dt
     row = np.floor(at + 1e-9).astype(int)
     good = (row >= 0) & (row < len(x)) & np.isfinite(measured)

@@ -77,24 +77,26 @@ class Learnt(Result):
     seconds_given: float
     base: LearntBase | None = None
     """Of a robot that floats."""
+    against: str = ""
+    """Why networks are not used, or were forced against."""
     nets: tuple[Net, ...] = field(default=(), metadata=NOT_SAVED)
 
     def verdict(self) -> Verdict:
         before, after = np.degrees([self.heldout_before, self.heldout_after])
         fell = f"from {before:.3f} to {after:.3f} deg on motion that it has not seen"
         if not self.kept:
-            return Verdict(f"No learned torque is used: the error would go {fell}, which is no true gain.", True)
+            return Verdict(f"No learned torque is used: the error would go {fell}, but {self.against}.", True)
         pull = self._pull()
         if not any(j.kept for j in self.joints.values()):
-            return Verdict(
-                f"No learned torque of joints is used: the error would go {fell}, which is no true gain.{pull}", True
-            )
+            return Verdict(f"No learned torque of joints is used: the error would go {fell}, but {self.against}.{pull}", True)
         largest = max(j.size for j in self.joints.values() if j.kept)
         count = sum(j.kept for j in self.joints.values())
         simple = [name for name, j in self.joints.items() if j.kept and "instead" in j.words]
         more = f" Of {len(simple)} joints a number of the model would do instead." if simple else ""
         what = f"Learned torque at {count} of {len(self.joints)} joints takes the error {fell}"
-        return Verdict(f"{what}; it is at most {percent(largest)} of the drive's torque.{more}{pull}", not simple)
+        forced = f" It was forced, but {self.against}." if self.against else ""
+        good = not (simple or forced)
+        return Verdict(f"{what}; it is at most {percent(largest)} of the drive's torque.{forced}{more}{pull}", good)
 
     def _pull(self) -> str:
         if self.base is None or not self.base.kept:

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.identify import SCORE_SECONDS, Fit, Rung, Scorer, by_block, gain_of, scores
 from gapless.logs import Log
@@ -63,11 +64,15 @@ def learn(fit: Fit, logs: Sequence[Log], mode: Mode = "auto", tick: Tick = lambd
     scorer = Scorer(twin.joints, logs, split, split.spread(split.logs, SCORE_SECONDS / twin.model.nv), [], twin)
     every = physics.predicted(Residual(tuple(nets)), scorer)
     alone = physics.best(scorer)
-    kept = nets if mode == "force" else worth_it(nets, alone, every[2], noise(logs, twin.joints))
+    worthy = worth_it(nets, alone, every[2], noise(logs, twin.joints))
+    kept = nets if mode == "force" else worthy
     grown, vectors, shown = every if len(kept) in (0, len(nets)) else physics.predicted(Residual(tuple(kept)), scorer)
     before, after = (by_block(t, "heldout", len(split)) for t in (fit.traces, shown))
     gain, error = gain_of(list(before.T), list(after.T))
-    added = mode == "force" or bool(kept and gain > max(error, LEAST) and carries(physics, grown, vectors, logs, split))
+    against = "" if worthy and gain > max(error, LEAST) else _no_gain(before, alone)
+    if not against and not carries(physics, grown, vectors, logs, split):
+        against = "the motion of its base is then predicted worse"
+    added = mode == "force" or not against
     heldout = float(np.sqrt(np.nanmean(after, axis=0)).mean())
     ladder = [*fit.ladder, Rung(NAME, heldout, gain, error, added)]
     tick(f"{NAME}: held-out {np.degrees(heldout):.3f} deg")
@@ -89,9 +94,17 @@ def learn(fit: Fit, logs: Sequence[Log], mode: Mode = "auto", tick: Tick = lambd
         seconds_used=split.seconds(split.logs),
         seconds_given=fit.seconds_given,
         base=base,
+        against=against,
         nets=tuple(kept) if added else (),
     )
     return replace(found, seconds=fit.seconds + seconds) if learnt.kept else found, learnt
+
+
+def _no_gain(before: Array, alone: Array) -> str:
+    """Why a fall of the error is none. Squared errors of physics as fitted, and at its best: (blocks, joints)."""
+    fitted, best = (float(np.degrees(np.sqrt(np.nanmean(e, axis=0)).mean())) for e in (before, alone))
+    finer = f"physics alone has {best:.3f} deg with a finer time step, and " if best < (1 - LEAST) * fitted else ""
+    return f"{finer}that is no true gain"
 
 
 def _no_ground(fit: Fit) -> str:

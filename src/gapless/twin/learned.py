@@ -142,6 +142,15 @@ def learned_torque(net, push, v, command_velocity, load, x, windup, slow_v, slow
     return net[1] * y / (1.0 + abs(y))
 
 
+@numba.njit(inline="always")
+def _whole(every, start, long, place):  # type: ignore[no-untyped-def]
+    """The network in a numeric; nothing where a file was cut, which `must_fit` refuses after the engine's first step."""
+    if place < 0 or place >= len(start) or long[place] <= HEAD:
+        return every[:0]
+    net = every[start[place] : start[place] + long[place]]
+    return net if long[place] == HEAD + int(net[0]) * (COUNT + 2) + COUNT + 1 else every[:0]
+
+
 def applied() -> Any:
     """The compiled part of the engine's callback that adds learned torque to the passive forces."""
     from numba import types
@@ -153,7 +162,7 @@ def applied() -> Any:
     (step_at,) = offsets("mjOption", ("timestep",))
     arrays = ("actuator_user", "actuator_trnid", "actuator_ctrladr", "actuator_gainprm", "actuator_biasprm", "jnt_qposadr")
     user_at, joint_at, ctrl_at, gain_at, bias_at, qpos_adr_at = offsets("mjModel", arrays)
-    limited_at, range_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange"))
+    limited_at, range_at, long_at = offsets("mjModel", ("actuator_forcelimited", "actuator_forcerange", "numeric_size"))
     dof_adr_at, adr_at, numbers_at, opt_at = offsets("mjModel", ("jnt_dofadr", "numeric_adr", "numeric_data", "opt"))
     in_data = ("time", "userdata", "ctrl", "qpos", "qvel", "qfrc_bias", "qfrc_passive")
     time_at, memory_at, control_at, qpos_at, qvel_at, load_at, force_at = offsets("mjData", in_data)
@@ -173,9 +182,9 @@ def applied() -> Any:
         mine = 0
         for a in range(count):
             mine += user[(a + 1) * width - 1] == MARKED or user[(a + 1) * width - 1] == TARGET
-        if mine == 0:
+        total, count_num = size(m, n_memory), size(m, n_num)
+        if mine == 0 or total < 1 + MEMORY * mine:
             return
-        total = size(m, n_memory)
         memory = numbers(d, memory_at, total)
         at = total - MEMORY * mine
         now, dt = one(d, time_at) + 1.0, one(m, opt_at + step_at)
@@ -186,7 +195,7 @@ def applied() -> Any:
         gain, bias = numbers(m, gain_at, columns * count), numbers(m, bias_at, columns * count)
         control, qpos = numbers(d, control_at, size(m, n_ctrl)), numbers(d, qpos_at, size(m, n_q))
         qvel, load, force = numbers(d, qvel_at, nv), numbers(d, load_at, nv), numbers(d, force_at, nv)
-        start, every = integers(m, adr_at, size(m, n_num)), numbers(m, numbers_at, size(m, n_numbers))
+        start, every = integers(m, adr_at, count_num), numbers(m, numbers_at, size(m, n_numbers))
         for a in range(count):
             target = user[(a + 1) * width - 1] == TARGET
             if user[(a + 1) * width - 1] != MARKED and not target:
@@ -197,7 +206,9 @@ def applied() -> Any:
             push = gain[columns * a] * command + bias[columns * a] + bias[columns * a + 1] * x
             if fresh or later:
                 remember(memory, at, fresh, push, v, command, dt)
-            net = every[start[int(user[(a + 1) * width - 2])] :]
+            net = _whole(every, start, integers(m, long_at, count_num), int(user[(a + 1) * width - 2]))
+            if len(net) == 0:
+                continue
             z, slow_v, slow_push, command_v = memory[at], memory[at + 1], memory[at + 2], memory[at + 4]
             torque = learned_torque(net, push, v, command_v, load[dof], x, z, slow_v, slow_push)
             if target:  # the drive gives no more than its limit, wherever it is told to go
