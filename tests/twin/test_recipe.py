@@ -35,6 +35,13 @@ def test_the_twin_is_made_again_from_its_recipe(mechanisms, tmp_path):
     assert again.spec.to_xml() == twin.spec.to_xml()  # with the angle that friction is counted from
 
 
+def test_a_belief_that_was_found_with_a_finer_time_step_keeps_it_and_never_makes_one_coarser(tmp_path):
+    twin = Twin.load("bench")
+    for factor, wanted in ((0.5, 0.5), (2.0, 1.0)):
+        again = recipe.load("bench", written(twin.at_step(factor * twin.model.opt.timestep), tmp_path / "belief.json"))
+        assert again.model.opt.timestep == pytest.approx(wanted * twin.model.opt.timestep)
+
+
 def test_gains_that_are_given_take_the_place_of_the_recipes(tmp_path):
     twin = Twin.load("bench", add=[Gains(kp={"*": 3.0}, kd={"*": 0.1}), Friction(full=True)])
     twin = recipe.load("bench", written(twin, tmp_path / "belief.json"), [Gains(kp={"*": 5.0})])
@@ -65,6 +72,8 @@ def test_a_belief_without_a_recipe_is_about_a_usual_twin(tmp_path):
     [
         [],
         {"mechanisms": "all"},
+        {"timestep": 0.0},
+        {"timestep": "fine"},
         {"mechanisms": [{"kind": "system"}]},
         {"mechanisms": [{"kind": "Friction", "colour": "red"}]},
         {"mechanisms": [{"kind": "Backlash", "width": [[1]]}]},

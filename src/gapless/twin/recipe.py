@@ -22,6 +22,8 @@ POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longes
 """Settings of mechanisms that cannot be zero."""
 SIGNED = ("ambient", "step_at", "point", "centre", "low", "high", "members")
 """Settings that can be negative, as others cannot."""
+FINEST = 1e-5
+"""Time step that a recipe may ask for at least [s]."""
 MOST = 1000
 """Mechanisms, joints or entries that a recipe may list."""
 
@@ -30,7 +32,8 @@ def recipe(twin: Twin) -> dict[str, Any]:
     """What a twin has besides the usual mechanisms, as JSON has it."""
     usual = defaults()
     special = [{"kind": type(m).__name__, **dataclasses.asdict(m)} for m in twin.mechanisms if m not in usual]  # type: ignore[call-overload]
-    return {"joints": list(twin.joints), "mechanisms": special, "centre": callback.centres(twin.spec)}
+    table = {"joints": list(twin.joints), "mechanisms": special, "centre": callback.centres(twin.spec)}
+    return table | {"timestep": twin.model.opt.timestep}
 
 
 def written(belief: str | os.PathLike[str]) -> bool:
@@ -58,9 +61,9 @@ def load(
         made = [_mechanism(m) for m in _few(given.get("mechanisms", []), "mechanisms", checks.listed)]
         centre = {str(j): checks.number(a, str(j)) for j, a in _few(given.get("centre", {}), "centre", checks.mapping).items()}
         joints = _few(given.get("joints", []), "joints", checks.listed)
-        step = next(
-            (net.timestep for m in made if isinstance(m, Residual) for net in m.nets), None
-        )  # networks hold at theirs only
+        own = robot.model.opt.timestep
+        step = min(own, checks.number(given.get("timestep", own), "timestep", FINEST))  # numbers hold at no coarser one
+        step = next((net.timestep for m in made if isinstance(m, Residual) for net in m.nets), step)  # networks at theirs only
         twin = Twin.load(robot, add=_merged(made, add), timestep=step, in_air=in_air)
         if "joints" in given and sorted(map(str, joints)) != sorted(twin.joints):
             named = ", ".join(map(str, joints[:3]))
