@@ -46,9 +46,7 @@ def deploy(motors, stiffness=None, **action):
         "stiffness": gains,
         "damping": [0.5] * len(gains),
         "default_joint_pos": [0.0] * n,
-        "commands": {
-            "base_velocity": {"ranges": {"ang_vel_z": [-1.0, 1.0], "lin_vel_y": [-0.3, 0.3], "lin_vel_x": [-0.5, 1.0]}}
-        },
+        "commands": {"base_velocity": {"ranges": ranges}},
         "actions": {"JointPositionAction": position},
         "observations": observations,
     }

@@ -53,11 +53,13 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     yield from _signals(contract, robot)
     yield from _terms(contract)
     yield from _drives(contract, robot)
-    yield from _one_gain(contract)
 
 
-def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
-    """Every pair of some joints exchanged, as by a slip in a list of names; also with gains that are right."""
+def finer(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
+    """Alternatives that a walk cannot tell apart, for physics between golden frames: some joints, one gain, one kind of joint.
+
+    joints: any two of which may be exchanged, as by a slip in a list of names; also with gains that are right.
+    """
     for a, b in itertools.combinations(joints, 2):
         names = dict(zip(contract.joints.names, exchanged(contract.joints.names, a, b), strict=True))
         sentence = f"{a} and {b} are exchanged"
@@ -65,6 +67,8 @@ def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative
         other = _own_gains(contract, names)
         if other.joints.kp != contract.joints.kp:
             yield Alternative("joint order", f"{sentence}, and their gains are not", other)
+    yield from _one_gain(contract)
+    yield from _one_scale(contract)
 
 
 def exchanged(names: Sequence[str], a: str, b: str) -> tuple[str, ...]:
@@ -72,19 +76,27 @@ def exchanged(names: Sequence[str], a: str, b: str) -> tuple[str, ...]:
     return tuple({a: b, b: a}.get(n, n) for n in names)
 
 
-def _one_gain(contract: Contract) -> Iterator[Change]:
+def _one_gain(contract: Contract) -> Iterator[Alternative]:
     """Stiffness or damping alone."""
-    joints = contract.joints
-    if joints.kp is None or joints.kd is None:
-        return
-    for field, word, factors in (
-        ("kp", "stiffness", (0.5, 2.0, 1 / 3, 3.0)),
-        ("kd", "damping", (0.5, 2.0, 0.2, 5.0, 0.1, 10.0)),
-    ):
+    tried = (("kp", "stiffness", (0.5, 2.0, 1 / 3, 3.0)), ("kd", "damping", (0.5, 2.0, 0.2, 5.0, 0.1, 10.0)))
+    for field, word, factors in tried:
+        if (values := getattr(contract.joints, field)) is None:
+            continue
         for factor in factors:
-            values = tuple((factor * np.array(getattr(joints, field))).tolist())
-            change = lambda f=field, v=values: replace(contract, joints=replace(joints, **{f: v}))  # noqa: E731
-            yield "gains", f"the {word} is {factor:.2g} times as large", change
+            joints = replace(contract.joints, **{field: tuple((factor * np.array(values)).tolist())})
+            yield Alternative("gains", f"the {word} is {factor:.2g} times as large", replace(contract, joints=joints))
+
+
+def _one_scale(contract: Contract) -> Iterator[Alternative]:
+    """The action's scale of one kind of joint, where there are several."""
+    action = contract.action
+    kinds = sorted({_kind(j) for j in action.joints})
+    if action.scale is None or len(kinds) < 2:
+        return
+    for kind, factor in itertools.product(kinds, (0.5, 2.0)):
+        scale = np.asarray(action.scale, float) * np.where([_kind(j) == kind for j in action.joints], factor, 1.0)
+        sentence = f"the action's scale of {kind} is {factor:g} times as large"
+        yield Alternative("action scale", sentence, replace(contract, action=replace(action, scale=tuple(scale.tolist()))))
 
 
 def _orders(contract: Contract, robot: RobotModel) -> Iterator[Change]:
@@ -268,14 +280,6 @@ def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
                 "action scale",
                 f"the action's scale is {factor:g} times as large",
                 lambda f=factor: replace(contract, action=replace(action, scale=tuple((f * scale).tolist()))),  # type: ignore[misc]
-            )
-        kinds = sorted({_kind(j) for j in action.joints})
-        for kind, factor in itertools.product(kinds if len(kinds) > 1 else (), (0.5, 2.0)):
-            each = np.where([_kind(j) == kind for j in action.joints], factor, 1.0)
-            yield (
-                "action scale",
-                f"the action's scale of {kind} is {factor:g} times as large",
-                lambda e=each: replace(contract, action=replace(action, scale=tuple((e * scale).tolist()))),  # type: ignore[misc]
             )
     if joints.kp is not None and joints.kd is not None:
         for factor in (0.5, 2.0):
