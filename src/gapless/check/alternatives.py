@@ -55,11 +55,8 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     yield from _drives(contract, robot)
 
 
-def finer(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
-    """Alternatives that a walk cannot tell apart, for physics between golden frames: some joints, one gain, one kind of joint.
-
-    joints: any two of which may be exchanged, as by a slip in a list of names; also with gains that are right.
-    """
+def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
+    """Every pair of some joints exchanged, as by a slip in a list of names; also with gains that are right."""
     for a, b in itertools.combinations(joints, 2):
         names = dict(zip(contract.joints.names, exchanged(contract.joints.names, a, b), strict=True))
         sentence = f"{a} and {b} are exchanged"
@@ -67,6 +64,10 @@ def finer(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
         other = _own_gains(contract, names)
         if other.joints.kp != contract.joints.kp:
             yield Alternative("joint order", f"{sentence}, and their gains are not", other)
+
+
+def finer(contract: Contract) -> Iterator[Alternative]:
+    """Alternatives that a walk cannot tell apart, for physics between golden frames: one gain, one kind of joint."""
     yield from _one_gain(contract)
     yield from _one_scale(contract)
 
@@ -83,7 +84,8 @@ def _one_gain(contract: Contract) -> Iterator[Alternative]:
         if (values := getattr(contract.joints, field)) is None:
             continue
         for factor in factors:
-            joints = replace(contract.joints, **{field: tuple((factor * np.array(values)).tolist())})
+            scaled: Any = {field: tuple((factor * np.array(values)).tolist())}
+            joints = replace(contract.joints, **scaled)
             yield Alternative("gains", f"the {word} is {factor:.2g} times as large", replace(contract, joints=joints))
 
 
@@ -312,9 +314,12 @@ def _poses(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     at = {d.name: float(robot.home[d.qpos]) for d in robot.drives}
     index = [joints.names.index(j) for j in action.joints]
     if joints.default_pos is not None and action.kind == "position":
-        pose = tuple(joints.default_pos[i] for i in index)
-        change = lambda p=pose: replace(contract, action=replace(action, offset=p))  # noqa: E731
-        yield "default pose", "actions are added to the default pose that is stated", change
+        stated = tuple(joints.default_pos[i] for i in index)
+        yield (
+            "default pose",
+            "actions are added to the default pose that is stated",
+            lambda: replace(contract, action=replace(action, offset=stated)),
+        )
     poses = {"the model's home pose": [at.get(n, 0.0) for n in joints.names]}
     if action.offset is not None and len(index) == len(joints.names):
         offset = np.broadcast_to(np.asarray(action.offset, float), len(index))

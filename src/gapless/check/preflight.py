@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import drives, network as net, sequence
-from gapless.check.alternatives import Alternative, alternatives, finer
+from gapless.check.alternatives import Alternative, alternatives, exchanges, finer
 from gapless.check.finding import BOUNDARIES, BOUNDARY_OF, DRIVES, FAIL, NETWORK, PASS, PHYSICS, SIGNALS, SKIP, WARN, Check
 from gapless.check.frames import FEW, frame_columns, predict
 from gapless.check.walk import Walk, walk
@@ -234,7 +234,7 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
         except BadInput:
             return math.inf
 
-    every = [*alternatives(contract, robot, first), *finer(contract, odd)]
+    every = [*exchanges(contract, odd), *alternatives(contract, robot, first), *finer(contract)]
     tried, end = [], time.process_time() + BUDGET
     for other in every:
         if time.process_time() > end:
