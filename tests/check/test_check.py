@@ -10,6 +10,7 @@ import pytest
 
 import gapless
 from bench.check import copies, frames
+from bench.check_others import others
 from gapless.check import audit, check, walk
 from gapless.check.frames import Signals, frame_columns, predict
 from gapless.check.network import asymmetry
@@ -122,6 +123,37 @@ def test_a_network_that_is_not_the_one_of_its_golden_frames_fails_at_the_first_b
     assert check(replace(good, golden=(observation, 2 * action)), robot).finding == "action scale"
 
 
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("swapped: two joints of a leg", "FR_calf_joint and FR_thigh_joint are exchanged"),
+        ("kd x10", "the damping is 0.1 times as large"),
+        ("offset forgotten", "the default pose that is stated"),
+        ("action scale of knees", "*_calf_joint is 0.5 times as large"),
+        ("gyro's roll in degrees", "about x as the gyro says"),
+        ("last action processed", "shown raw, and the contract says processed"),
+        ("action clip", "beyond the clip"),
+    ],
+)
+def test_other_mistakes_are_named_with_what_is_right(go2, case, said):
+    robot, good = go2
+    copy = dict(others(good, robot, frames(good, robot, (1.0, 0.0, 0.0))))[case]
+    result = check(copy.candidate, robot, command=(1.0, 0, 0), seconds=4)
+    found = next(c for c in result.checks if c.status == "fail")
+    assert said in found.sentence
+
+
+def test_rounded_weights_are_a_warning_and_a_history_that_never_fills_a_failure(go2, g1):
+    robot, good = go2
+    golden = frames(good, robot, (1.0, 0.0, 0.0))
+    result = check(dict(others(good, robot, golden))["weights of 16 bits"].candidate, robot, command=(1.0, 0, 0), seconds=2)
+    assert result.outcome == "pass" and "precision" in {c.name for c in result.checks if c.status == "warn"}
+    robot, good = g1
+    golden = frames(good, robot, (0.5, 0.0, 0.0))
+    result = check(dict(others(good, robot, golden))["history padded with zeros"].candidate, robot)
+    assert result.finding == "history" and "1 oldest frames" in result.verdict().text
+
+
 def test_frame_columns_find_what_the_observer_wrote():
     for major in ("term", "frame"):
         for order in ("oldest_first", "newest_first"):
@@ -188,6 +220,34 @@ def test_files_of_our_recorder_and_of_ros_are_audited_alike(go2, tmp_path, ros):
         result = check(good, robot, command=(0.5, 0, 0), seconds=1, log=read(path))
         assert result.finding == finding, result.verdict().text
         assert result.evidence.endswith("a real log")
+
+
+@pytest.mark.parametrize(
+    ("finding", "change"),
+    [
+        ("", lambda name, shown: shown),
+        ("sign", lambda name, shown: shown * [1, 1, -1] if name == "ang_vel" else shown),
+        ("IMU frame", lambda name, shown: shown * [1, -1, -1] if name in ("ang_vel", "gravity_vec") else shown),
+        ("joint order", lambda name, shown: shown[:, [0, 2, 1, *range(3, 12)]] if name == "dof_pos" else shown),
+    ],
+)
+def test_a_runtimes_mistake_is_named_by_its_log(go2, finding, change):
+    robot, good = go2
+    checks = audit(good.policy, good.contract, log_of(good, robot, change), robot, (0.5, 0.0, 0.0))
+    assert [c.name for c in checks if c.status == "fail"] == ([finding] if finding else [])
+
+
+def test_a_runtimes_clip_and_filter_are_named_and_a_joystick_is_no_mistake(go2):
+    robot, good = go2
+    for changes, finding in (({"clip": (-0.5, 0.5)}, "action clip"), ({"filter": 0.3}, "action filter")):
+        wrong = replace(good, contract=replace(good.contract, action=replace(good.contract.action, **changes)))
+        checks = audit(good.policy, good.contract, log_of(wrong, robot), robot, (0.5, 0.0, 0.0))
+        assert [c.name for c in checks if c.status == "fail"] == [finding]
+
+    ahead = iter([0.5] * 60 + [-0.3] * 60 + [0.0] * 60)
+    asked = log_of(good, robot, lambda name, shown: 0 * shown + [[next(ahead), 0, 0]] if name == "commands" else shown)
+    checks = audit(good.policy, good.contract, asked, robot)
+    assert not [c for c in checks if c.status == "fail" or (c.name == "runtime" and c.status != "pass")]
 
 
 def test_a_log_of_a_policy_that_estimates_its_velocity_is_audited_with_its_robot():

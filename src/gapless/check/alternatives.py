@@ -53,7 +53,6 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     yield from _signals(contract, robot)
     yield from _terms(contract)
     yield from _drives(contract, robot)
-    yield from _one_gain(contract)
 
 
 def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
@@ -67,24 +66,39 @@ def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative
             yield Alternative("joint order", f"{sentence}, and their gains are not", other)
 
 
+def finer(contract: Contract) -> Iterator[Alternative]:
+    """Alternatives that a walk cannot tell apart, for physics between golden frames: one gain, one kind of joint."""
+    yield from _one_gain(contract)
+    yield from _one_scale(contract)
+
+
 def exchanged(names: Sequence[str], a: str, b: str) -> tuple[str, ...]:
     """Names with two of them exchanged."""
     return tuple({a: b, b: a}.get(n, n) for n in names)
 
 
-def _one_gain(contract: Contract) -> Iterator[Change]:
+def _one_gain(contract: Contract) -> Iterator[Alternative]:
     """Stiffness or damping alone."""
-    joints = contract.joints
-    if joints.kp is None or joints.kd is None:
-        return
-    for field, word, factors in (
-        ("kp", "stiffness", (0.5, 2.0, 1 / 3, 3.0)),
-        ("kd", "damping", (0.5, 2.0, 0.2, 5.0, 0.1, 10.0)),
-    ):
+    tried = (("kp", "stiffness", (0.5, 2.0, 1 / 3, 3.0)), ("kd", "damping", (0.5, 2.0, 0.2, 5.0, 0.1, 10.0)))
+    for field, word, factors in tried:
+        if (values := getattr(contract.joints, field)) is None:
+            continue
         for factor in factors:
-            values = tuple((factor * np.array(getattr(joints, field))).tolist())
-            change = lambda f=field, v=values: replace(contract, joints=replace(joints, **{f: v}))  # noqa: E731
-            yield "gains", f"the {word} is {factor:.2g} times as large", change
+            scaled: Any = {field: tuple((factor * np.array(values)).tolist())}
+            joints = replace(contract.joints, **scaled)
+            yield Alternative("gains", f"the {word} is {factor:.2g} times as large", replace(contract, joints=joints))
+
+
+def _one_scale(contract: Contract) -> Iterator[Alternative]:
+    """The action's scale of one kind of joint, where there are several."""
+    action = contract.action
+    kinds = sorted({_kind(j) for j in action.joints})
+    if action.scale is None or len(kinds) < 2:
+        return
+    for kind, factor in itertools.product(kinds, (0.5, 2.0)):
+        scale = np.asarray(action.scale, float) * np.where([_kind(j) == kind for j in action.joints], factor, 1.0)
+        sentence = f"the action's scale of {kind} is {factor:g} times as large"
+        yield Alternative("action scale", sentence, replace(contract, action=replace(action, scale=tuple(scale.tolist()))))
 
 
 def _orders(contract: Contract, robot: RobotModel) -> Iterator[Change]:
@@ -269,14 +283,6 @@ def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
                 f"the action's scale is {factor:g} times as large",
                 lambda f=factor: replace(contract, action=replace(action, scale=tuple((f * scale).tolist()))),  # type: ignore[misc]
             )
-        kinds = sorted({_kind(j) for j in action.joints})
-        for kind, factor in itertools.product(kinds if len(kinds) > 1 else (), (0.5, 2.0)):
-            each = np.where([_kind(j) == kind for j in action.joints], factor, 1.0)
-            yield (
-                "action scale",
-                f"the action's scale of {kind} is {factor:g} times as large",
-                lambda e=each: replace(contract, action=replace(action, scale=tuple((e * scale).tolist()))),  # type: ignore[misc]
-            )
     if joints.kp is not None and joints.kd is not None:
         for factor in (0.5, 2.0):
             gains = [tuple((factor * np.array(g)).tolist()) for g in (joints.kp, joints.kd)]
@@ -308,9 +314,12 @@ def _poses(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     at = {d.name: float(robot.home[d.qpos]) for d in robot.drives}
     index = [joints.names.index(j) for j in action.joints]
     if joints.default_pos is not None and action.kind == "position":
-        pose = tuple(joints.default_pos[i] for i in index)
-        change = lambda p=pose: replace(contract, action=replace(action, offset=p))  # noqa: E731
-        yield "default pose", "actions are added to the default pose that is stated", change
+        stated = tuple(joints.default_pos[i] for i in index)
+        yield (
+            "default pose",
+            "actions are added to the default pose that is stated",
+            lambda: replace(contract, action=replace(action, offset=stated)),
+        )
     poses = {"the model's home pose": [at.get(n, 0.0) for n in joints.names]}
     if action.offset is not None and len(index) == len(joints.names):
         offset = np.broadcast_to(np.asarray(action.offset, float), len(index))

@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import drives, network as net, sequence
-from gapless.check.alternatives import Alternative, alternatives, exchanges
+from gapless.check.alternatives import Alternative, alternatives, exchanges, finer
 from gapless.check.finding import BOUNDARIES, BOUNDARY_OF, DRIVES, FAIL, NETWORK, PASS, PHYSICS, SIGNALS, SKIP, WARN, Check
 from gapless.check.frames import FEW, frame_columns, predict
 from gapless.check.walk import Walk, walk
@@ -234,7 +234,7 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
         except BadInput:
             return math.inf
 
-    every = [*exchanges(contract, odd), *alternatives(contract, robot, first)]
+    every = [*exchanges(contract, odd), *alternatives(contract, robot, first), *finer(contract)]
     tried, end = [], time.process_time() + BUDGET
     for other in every:
         if time.process_time() > end:
@@ -247,7 +247,7 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
     best = [other for error, other in tried if error <= 1.03 * least]
     equal = sorted((o for e, o in tried if e <= EQUAL * least), key=every.index)  # the most common mistake of those
     chosen = next((o for o in equal if o.defect in names), next((o for o in best if o.defect in names), equal[0]))
-    evidence = f"physics lead from one golden frame to the next then (error {least:.2f} instead of {stated:.2f})"
+    evidence = f"physics lead better from one golden frame to the next (error {least:.2f} instead of {stated:.2f}) if"
     return _named(chosen, evidence, stated, least, [o for o in best if o is not chosen])
 
 
@@ -281,7 +281,13 @@ def _by_walking(subject: Subject, symptoms: list[Check], asked: tuple[float, ...
     top = max(quality for quality, _ in tried)
     best = [other for quality, other in tried if quality >= top - CLOSE]
     chosen = next((o for o in best if o.defect in hints), best[0])
-    return _named(chosen, "it walks then", top, TRACKS, [o for o in best if o is not chosen])
+    return _named(
+        chosen,
+        "as the contract stands it does not walk well, and it does if",
+        top,
+        TRACKS,
+        [o for o in best if o is not chosen],
+    )
 
 
 def _quality(walked: Walk) -> float:
@@ -291,7 +297,7 @@ def _quality(walked: Walk) -> float:
 
 def _named(chosen: Alternative, evidence: str, figure: float, threshold: float, others: list[Alternative]) -> Check:
     also = f" As good: {'; '.join(o.sentence for o in others[:2])}." if others else ""
-    sentence = f"The contract is wrong unless {chosen.sentence}: {evidence}.{also}"
+    sentence = f"{evidence[:1].upper()}{evidence[1:]} {chosen.sentence}.{also}"
     fix = f"Compare with training: {chosen.sentence}."
     return Check(chosen.defect, BOUNDARY_OF.get(chosen.defect, PHYSICS), FAIL, sentence, figure, threshold, fix=fix)
 

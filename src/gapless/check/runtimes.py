@@ -127,15 +127,15 @@ def _orders(contract: Contract, run: Run, robot: RobotModel | None) -> Iterator[
     names = contract.joints.names
     orders = joint_orders(names, robot) if robot is not None else {}
     pairs = [*itertools.pairwise(names), *((n, o) for n in names if (o := other_side(n)) in names and n < o)]
-    orders = {**{f"in {what}": order for what, order in orders.items()}, **{p: exchanged(names, *p) for p in pairs}}
-    for what, order in orders.items():
-        words = what if isinstance(what, str) else f"with {what[0]} and {what[1]} exchanged"
+    every: list[tuple[tuple[str, str] | None, str, tuple[str, ...]]] = [(None, f"in {w}", o) for w, o in orders.items()]
+    every += [((a, b), f"with {a} and {b} exchanged", exchanged(names, a, b)) for a, b in pairs]
+    for pair, words, order in every:
         index = [names.index(n) for n in order]
         for kinds in (("q", "dq"), ("q",), ("dq",)):
             readings = run.readings | {s: run.readings[s][:, index] for s in kinds}
             yield "joint order", f"{' and '.join(kinds)} are read {words}", contract, replace(run, readings=readings)
-            if not isinstance(what, str):
-                yield "joint order", f"{' and '.join(kinds)} are shown {words}", _shown(contract, kinds, *what), run
+            if pair is not None:
+                yield "joint order", f"{' and '.join(kinds)} are shown {words}", _shown(contract, kinds, *pair), run
         sent = run.sent[:, index]
         yield "joint order", f"targets are sent {words}", contract, replace(run, sent=sent, action=answered(contract, sent))
 
@@ -156,9 +156,9 @@ def _sent(contract: Contract, run: Run) -> Iterator[Otherwise]:
     changes = {f"actions are scaled {f:g} times as much": ("action scale", f * scale, offset) for f in (0.5, 2.0, 0.25, 4.0)}
     changes["the offset is not added"] = "default pose", scale, 0 * offset
     changes["the offset is added twice"] = "default pose", scale, 2 * offset
-    for what, (defect, by, added) in changes.items():
-        wide = {"scale": by, "offset": added}
-        made = replace(action, **{k: tuple(np.broadcast_to(v, len(action.joints)).tolist()) for k, v in wide.items()})
+    for what, (defect, *wide) in changes.items():
+        by, added = (tuple(np.broadcast_to(v, len(action.joints)).tolist()) for v in wide)
+        made = replace(action, scale=by, offset=added)
         other = replace(contract, action=made)
         yield defect, what, other, replace(run, action=answered(other, run.sent))
     for share in (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9):

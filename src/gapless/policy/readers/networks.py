@@ -56,13 +56,11 @@ def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
 
     with disk.refusing(f"{path}: not a whole ONNX file", Exception):  # protobuf has kinds of its own
         proto = onnx.load_model_from_string(path.read_bytes())
-    tensors = list(proto.graph.initializer) + [
-        a.t for n in proto.graph.node for a in n.attribute if a.type == onnx.AttributeProto.TENSOR
-    ]
+    nodes, tensors = _everything(proto)
     total = sum(_inlined(path, tensor) for tensor in tensors)
     if total > MOST_BYTES:
         raise BadInput(f"{path}: its tensors have {total} bytes, but at most {MOST_BYTES} are read")
-    _refuse_shapes(path, proto, tensors)
+    _refuse_shapes(path, nodes, tensors)
     notes = arrange(proto)
     ports = {p.name: _shape(p) for p in (*proto.graph.input, *proto.graph.output)}
     weights = {t.name for t in proto.graph.initializer}
@@ -87,6 +85,21 @@ def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
     with disk.refusing(f"{path}: not a whole ONNX file", Exception):
         model = proto.SerializeToString()
     return Network(model, width, outputs, metadata, memory, first in ("Sub", "Mul", "Div"), tuple(notes))
+
+
+def _everything(proto: Any) -> tuple[list[Any], list[Any]]:
+    """All nodes and tensors of a network, those in branches, loops and functions too."""
+    graphs, nodes, tensors = [proto.graph], [n for f in proto.functions for n in f.node], []
+    done = 0
+    while graphs or done < len(nodes):
+        for graph in graphs:
+            nodes += graph.node
+            tensors += [*graph.initializer, *(t for s in graph.sparse_initializer for t in (s.values, s.indices))]
+        attributes = [a for n in nodes[done:] for a in n.attribute]
+        done = len(nodes)
+        tensors += [t for a in attributes for t in ((a.t,) if a.HasField("t") else a.tensors)]
+        graphs = [g for a in attributes for g in ((a.g,) if a.HasField("g") else a.graphs)]
+    return nodes, tensors
 
 
 def _without_the_rest(proto: Any, wanted: set[str]) -> list[str]:
@@ -137,11 +150,11 @@ def _inlined(path: Path, tensor: Any) -> int:
     return needed
 
 
-def _refuse_shapes(path: Path, proto: Any, tensors: Sequence[Any]) -> None:
+def _refuse_shapes(path: Path, nodes: Sequence[Any], tensors: Sequence[Any]) -> None:
     """Refuse a network that would make a huge tensor of a few numbers, as it is opened or run."""
     import onnx
 
-    if not any(n.op_type in SHAPES for n in proto.graph.node):
+    if not any(n.op_type in SHAPES for n in nodes):
         return
     for tensor in tensors:
         if tensor.data_type == onnx.TensorProto.INT64 and 0 < math.prod(tensor.dims) <= 16:

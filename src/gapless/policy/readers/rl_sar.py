@@ -112,7 +112,8 @@ def _observation(draft: Draft, get: Any, entries: dict[str, tuple[Any, str]], po
         more = {}
         if bound is not None:  # after the scale there, before it here
             limit = number(bound, "clip_obs", low=0.0)
-            each = [limit / abs(s) if s else limit for s in (numbers(scale, "scale") if isinstance(scale, list) else [scale])]
+            scales = numbers(scale if isinstance(scale, list) else [scale], f"{observed}'s scale")
+            each = [limit / abs(s) if s else limit for s in scales]
             more["clip"] = [[-x for x in each], each] if len(each) > 1 else [-each[0], each[0]]
         terms.append(term(str(observed), count, scale, history=history, **more))
     draft.put("observation.terms", terms, entries["observations"][1])

@@ -1,5 +1,6 @@
 """unitree_rl_lab and unitree_rl_mjlab: a deploy.yaml beside the network, gains in the SDK's order, the rest in the policy's."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,7 +96,7 @@ def _clip(draft: Draft, yaml: Yaml, bounds: Any, where: str) -> None:
     """Bounds of the targets, one pair a joint, as bounds of the network's output, which the contract has."""
     pairs = np.array([numbers(p, yaml.at(where)) for p in bounds if isinstance(p, list) and len(p) == 2])
     added = draft.get("action.offset") or (None if draft.get("action.joints") else draft.get("joints.default_pos"))
-    scale, offset = (np.atleast_1d(np.nan if v is None else v) for v in (draft.get("action.scale"), added))
+    scale, offset = (np.array(_each(v, yaml.at(where))) for v in (draft.get("action.scale"), added))
     if len(pairs) != len(bounds) or any(len(v) not in (1, len(pairs)) for v in (scale, offset)):
         raise BadInput(f"{yaml.at(where)}: clip was expected to be a pair of numbers for each of the action's joints")
     if not scale.all() or not np.isfinite([*scale, *offset]).all():
@@ -104,6 +105,11 @@ def _clip(draft: Draft, yaml: Yaml, bounds: Any, where: str) -> None:
     ends = (pairs.T - offset) / scale
     clip = [ends.min(axis=0).tolist(), ends.max(axis=0).tolist()]
     draft.put("action.clip", clip, f"{yaml.at(where)} (of the targets, put before scale and offset)")
+
+
+def _each(value: Any, where: str) -> tuple[float, ...]:
+    """Numbers of a list, or the one that stands for all; NaN where there is none."""
+    return (math.nan,) if value is None else numbers(value if isinstance(value, list) else [value], where)
 
 
 def _group(yaml: Yaml) -> tuple[dict[str, Any], str]:
@@ -150,8 +156,8 @@ def _observation(draft: Draft, yaml: Yaml, joints: int) -> None:
             unknown.append(name)
         clip = entry.get("clip")
         if clip is not None and scale_first and scale is not None:
-            each = np.atleast_1d(scale)
-            clip = [[b / s if s else b for s in each.tolist()] for b in numbers(clip, where)]
+            each = _each(scale, where)
+            clip = [[b / s if s else b for s in each] for b in numbers(clip, where)]
         terms.append(term(name, joints, scale, clip, history) | more)
     if unknown:
         draft.notes.append(f"the terms {', '.join(unknown)} are not known, or how many columns they have")
