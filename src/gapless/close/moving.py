@@ -19,7 +19,7 @@ import numpy as np
 
 from gapless.close import autotuned, bayessim, simopt
 from gapless.close.case import Case
-from gapless.close.field import contents, named, scored
+from gapless.close.field import contents, field_twin, scored
 from gapless.close.moved_result import Moved, MovedRound
 from gapless.close.next_step import advised
 from gapless.close.result import Spent
@@ -32,6 +32,7 @@ from gapless.identify import Numbers
 from gapless.plain import read_json, write_json
 from gapless.robots import files_of
 from gapless.twin import Gaussian, Space, Twin, history, load_belief, recipe_of, save_belief
+from gapless.worlds import StandInSpec
 
 ROUNDS = 5
 Update = Callable[[Gaussian, Asked, Rollouts, np.random.Generator], tuple[Gaussian, str]]
@@ -190,7 +191,7 @@ def move(
         )
     found = rounds_of(case, stages, method, rounds, belief)
     beliefs = [load_belief(path) for path in found.beliefs]
-    truth = named(case.secret) if case.standin is not None else {}
+    truth = _truth(case.secret) if case.standin is not None else {}
     said = [f"round {k + 1}: {each.said}" for k, each in enumerate(found.rounds)]
     space = beliefs[0].space
     known = {
@@ -211,6 +212,12 @@ def move(
     result.save(stages.folder)
     moved.save(stages.folder / "beliefs")
     return result
+
+
+def _truth(secret: StandInSpec) -> dict[str, float]:
+    """All that a stand-in is, by name."""
+    twin, values = field_twin(secret)
+    return dict(zip(twin.space.names, values.tolist(), strict=True))
 
 
 def scored_at_length(case: Case, stages: Stages, result: Moved, policies: list[Path]) -> Moved:
