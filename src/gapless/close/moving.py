@@ -19,7 +19,7 @@ import numpy as np
 
 from gapless.close import autotuned, bayessim, simopt
 from gapless.close.case import Case
-from gapless.close.field import contents, field_twin, scored
+from gapless.close.field import contents, named, scored
 from gapless.close.moved_result import Moved, MovedRound
 from gapless.close.next_step import advised
 from gapless.close.result import Spent
@@ -27,12 +27,11 @@ from gapless.close.rollouts import ROLLOUTS, SECONDS, Asked, Rollouts, rolled_ou
 from gapless.close.stages import Stages, Tell
 from gapless.close.training import to_tune, trained
 from gapless.errors import BadInput, must_exist
-from gapless.files import sha256
+from gapless.files import sha256, within
 from gapless.identify import Numbers
 from gapless.plain import read_json, write_json
 from gapless.robots import files_of
 from gapless.twin import Gaussian, Space, Twin, history, load_belief, recipe_of, save_belief
-from gapless.worlds import StandInSpec
 
 ROUNDS = 5
 Update = Callable[[Gaussian, Asked, Rollouts, np.random.Generator], tuple[Gaussian, str]]
@@ -70,9 +69,7 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
     """The belief after rollouts, or the old one where the new one is farther from them."""
 
     def make(folder: Path) -> None:
-        old = load_belief(belief)
-        if not isinstance(old, Gaussian):
-            raise BadInput(f"{belief}: rollouts move a Gaussian, and this belief is none: start from a fit without particles")
+        old = _gaussian(belief)
         asked.twin.accepts(old.space)
         rng = np.random.default_rng([case.seed, 0xBE])
         new, said = UPDATES[method](old, asked, real.of(asked.policy), rng)
@@ -98,9 +95,18 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
     return stages.run(name, inputs, make, load, says=f"{method}: what the rollouts say of the robot")
 
 
+def _gaussian(path: Path) -> Gaussian:
+    belief = load_belief(path)
+    if not isinstance(belief, Gaussian):
+        raise BadInput(f"{path}: rollouts move a Gaussian, and this belief is none: start from a fit without particles")
+    return belief
+
+
 def started(case: Case, stages: Stages, given: Path | None = None) -> Path:
     """The file of the first belief: given, or about the model."""
-    if given is not None:
+    if given is not None:  # refused before it costs robot time
+        with within(given):
+            case.twin().accepts(_gaussian(given).space)
         return given
 
     def make(folder: Path) -> None:
@@ -191,7 +197,7 @@ def move(
         )
     found = rounds_of(case, stages, method, rounds, belief)
     beliefs = [load_belief(path) for path in found.beliefs]
-    truth = _truth(case.secret) if case.standin is not None else {}
+    truth = named(case.secret, everything=True) if case.standin is not None else {}
     said = [f"round {k + 1}: {each.said}" for k, each in enumerate(found.rounds)]
     space = beliefs[0].space
     known = {
@@ -202,8 +208,7 @@ def move(
     moved = history(case.robot, method, "round", range(len(beliefs)), beliefs, known, said)
     spent = [Spent(name, r.robot, r.computing) for name, r in stages.records.items()]
     kept = found.policies[found.best]
-    now = beliefs[-1]
-    assert isinstance(now, Gaussian)  # or no round would have moved it
+    now = _gaussian(found.beliefs[-1])
     tell("what is worth most on the robot next", None)
     advice = advised(case, now, kept, np.random.default_rng([case.seed, 0xAD]))
     result = Moved(case.robot, case.task, method, str(kept), found.best, found.rounds, {}, moved, advice, spent)
@@ -212,12 +217,6 @@ def move(
     result.save(stages.folder)
     moved.save(stages.folder / "beliefs")
     return result
-
-
-def _truth(secret: StandInSpec) -> dict[str, float]:
-    """All that a stand-in is, by name."""
-    twin, values = field_twin(secret)
-    return dict(zip(twin.space.names, values.tolist(), strict=True))
 
 
 def scored_at_length(case: Case, stages: Stages, result: Moved, policies: list[Path]) -> Moved:
