@@ -60,7 +60,7 @@ class Tuner:
     """Why a number cannot be tuned, empty where it can."""
 
     @property
-    def tells(self) -> Array:
+    def tells(self) -> Bools:
         """Which numbers can be tuned. Shape: (parameters,)."""
         return np.array([not why for why in self.why], bool)
 
@@ -122,7 +122,7 @@ def _out(summed: Array) -> Array:
     return np.asarray(np.sqrt(np.mean(summed.mean(axis=1) ** 2, axis=1)))
 
 
-def _settled(layers: list[tuple[Array, Array]], summed: Array, belief: Gaussian, free: Array) -> Array:
+def _settled(layers: list[tuple[Array, Array]], summed: Array, belief: Gaussian, free: Bools) -> Array:
     """Where the middle comes to in steps that become smaller. Shapes: (n, runs, numbers) to (n, parameters)."""
     n, runs = summed.shape[:2]
     reach = WIDER * np.sqrt(np.diag(belief.covariance)) * free
