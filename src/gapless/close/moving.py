@@ -86,7 +86,7 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
         table = read_json(folder / "update.json")
         return Updated(folder / "belief.json", bool(table["taken"]), str(table["said"]), table["before"], table["after"])
 
-    inputs = {
+    inputs: dict[str, Any] = {
         "method": method,
         "belief": sha256(belief),
         "policy": contents(asked.policy),
