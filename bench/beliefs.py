@@ -43,6 +43,7 @@ from gapless.close import (
     first_belief,
     matters,
     move,
+    named,
     next_experiment,
     reps,
     told,
@@ -179,8 +180,7 @@ def autotuned(folder: Path, seed: int) -> dict[str, Any]:
     spec = StandInSpec("pendulum", 90 + seed, change={n: f"x{by:.4g}" for n, by in off.items()})
     case = Case("pendulum", "swing", spec, base=str(policy), policy=str(policy), seed=seed)
     asked = Asked(case, policy, 1)
-    _, values = field_twin(spec)
-    truth = dict(zip(build_standin(spec).space.names, values.tolist(), strict=True))
+    truth = named(spec, everything=True)
     belief, said = start, list[str]()
     for k in range(3):
         every = [asked.real(10 * k + episode) for episode in range(10)]

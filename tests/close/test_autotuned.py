@@ -71,3 +71,14 @@ def test_an_update_names_what_it_left(found, monkeypatch):
     moved, said = autotuned.update(belief, Springs(), real, np.random.default_rng(0))
     assert "left as they were" in said and moved.centre[1] == 0.0 and moved.covariance[1, 1] == 1.0
     assert moved.covariance[0, 0] < 0.5
+
+
+def test_a_robot_like_none_that_was_simulated_leaves_the_belief_as_wide_as_it_was(found, monkeypatch):
+    belief, tuner = found
+    monkeypatch.setattr(autotuned, "learn", lambda *given: tuner)
+    usual, rng = told(belief, [1.0, 0.0, 0.0, 0.0])[0], np.random.default_rng(3)
+    other = SimpleNamespace(seen=usual + 2.0 * rng.standard_normal(usual.shape))
+    moved, said = autotuned.update(belief, Springs(), other, rng)
+    assert "like none that were simulated" in said
+    np.testing.assert_array_equal(moved.covariance, belief.covariance)
+    assert tuner.strange(told(belief, [0.5, 0.0, 0.0, 0.0], 20), Springs()).mean() < 0.1

@@ -9,7 +9,7 @@ from gapless.close import STANDIN, Case, Moved, Stages, moving, shipped
 from gapless.close.moving import first_belief, move, rounds_of, updated
 from gapless.close.rollouts import Asked
 from gapless.errors import BadInput
-from gapless.twin import Gaussian, Stated, Twin, save_belief
+from gapless.twin import Gaussian, Stated, Twin, recipe_of, save_belief, within_tolerance
 from gapless.worlds import load_standin
 
 
@@ -31,8 +31,6 @@ def real(asked):
 
 
 def belief_file(twin, belief, path):
-    from gapless.twin import recipe_of
-
     save_belief(belief, path, recipe_of(twin))
     return path
 
@@ -57,6 +55,17 @@ def test_a_belief_over_parameters_that_the_worlds_lack_is_refused(asked, real, c
     path = belief_file(pendulum, first_belief(pendulum), tmp_path / "belief.json")
     with pytest.raises(BadInput, match="stage update: .*elbow|stage update: .*shoulder"):
         updated(case, Stages(tmp_path / "out"), "update", "simopt", path, asked, real)
+
+
+def test_a_belief_that_cannot_be_moved_is_refused_before_it_costs_robot_time(case, tmp_path):
+    pendulum, bench = Twin.load("pendulum"), Twin.load("bench")
+    other = belief_file(bench, first_belief(bench), tmp_path / "other.json")
+    box = tmp_path / "box.json"
+    save_belief(within_tolerance(first_belief(pendulum).space), box, recipe_of(pendulum))
+    given = dataclasses.replace(case, robot="pendulum", task="swing", policy="", base=case.base)
+    for path, words in ((other, "other.json: unknown parameter 'gains.kp/servo'"), (box, "box.json: rollouts move a Gaussian")):
+        with pytest.raises(BadInput, match=words):
+            moving.started(given, Stages(tmp_path / "out"), path)
 
 
 def test_an_update_that_makes_it_worse_is_kept_out(asked, real, case, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from gapless.close.belief import Identified, identified
 from gapless.close.case import ROBOT_TIME, STANDIN, TUNING, Case, shipped
 from gapless.close.compare import Plan, compare, plan_comparison
 from gapless.close.compare_result import Compared, Row
-from gapless.close.field import field_twin, scored
+from gapless.close.field import field_twin, named, scored
 from gapless.close.loop import close
 from gapless.close.mismatch import MISMATCHES, Mismatch
 from gapless.close.moved_result import Moved

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.close.rollouts import Asked, Rollouts
 from gapless.close.simopt import drawn
 from gapless.twin import Gaussian
@@ -54,18 +54,26 @@ class Tuner:
     after: Array
     """Error on simulated robots that were not learnt from, scaled: of a Gaussian, in which nine of ten are nearer, the
     standard deviation. Shape: (parameters,)."""
+    farthest: float
+    """How far out simulated robots are, but for one in a hundred; see `_out`."""
     why: list[str]
     """Why a number cannot be tuned, empty where it can."""
 
     @property
-    def tells(self) -> Array:
+    def tells(self) -> Bools:
         """Which numbers can be tuned. Shape: (parameters,)."""
         return np.array([not why for why in self.why], bool)
 
     def tuned(self, seen: Array, asked: Asked) -> Array:
         """Where the middle comes to for what was seen of robots, (n, runs, periods, columns). Shape: (n, parameters)."""
-        summed = (_features(asked, seen, self.scale) - self.centre) @ self.along.T / self.size
-        return _settled(self.layers, np.clip(summed, -EDGE, EDGE), self.belief, self.tells)
+        return _settled(self.layers, np.clip(self._summed(seen, asked), -EDGE, EDGE), self.belief, self.tells)
+
+    def strange(self, seen: Array, asked: Asked) -> Bools:
+        """Whether robots do what hardly any simulated one does, so that nothing is known about errors. Shape: (n,)."""
+        return _out(self._summed(seen, asked)) > self.farthest
+
+    def _summed(self, seen: Array, asked: Asked) -> Array:
+        return np.asarray((_features(asked, seen, self.scale) - self.centre) @ self.along.T / self.size)
 
 
 def update(belief: Gaussian, asked: Asked, real: Rollouts, rng: np.random.Generator) -> tuple[Gaussian, str]:
@@ -73,11 +81,13 @@ def update(belief: Gaussian, asked: Asked, real: Rollouts, rng: np.random.Genera
     tuner = learn(belief, asked, rng)
     middle = tuner.tuned(real.seen[None], asked)[0]
     spread = np.sqrt(np.diag(belief.covariance))
-    narrower = np.where(tuner.tells, np.clip(tuner.after / spread, NARROWEST / spread, 1.0), 1.0)
+    strange = bool(tuner.strange(real.seen[None], asked)[0])
+    narrower = np.where(tuner.tells & (not strange), np.clip(tuner.after / spread, NARROWEST / spread, 1.0), 1.0)
     moved = Gaussian(belief.space, middle, belief.covariance * np.outer(narrower, narrower))
     cannot = [f"{n} ({why})" for n, why in zip(belief.space.names, tuner.why, strict=True) if why]
     said = f"{STEPS} steps of a classifier"
     said += f"; left as they were: {', '.join(cannot)}" if cannot else ""
+    said += "; the rollouts are like none that were simulated, so that the belief is as wide as it was" if strange else ""
     return moved, said
 
 
@@ -92,7 +102,8 @@ def learn(belief: Gaussian, asked: Asked, rng: np.random.Generator) -> Tuner:
     _, size, along = np.linalg.svd(features[:, 0] - centre, full_matrices=False)
     kept = min(COMPONENTS, int((size > 1e-6 * size[0]).sum()))
     size = size[:kept] / np.sqrt(ROBOTS)
-    summed = np.clip((features - centre) @ along[:kept].T / size, -EDGE, EDGE)
+    whole = (features - centre) @ along[:kept].T / size
+    summed = np.clip(whole, -EDGE, EDGE)
     test = np.arange(ROBOTS) >= (1 - HELD_OUT) * ROBOTS
     layers = _trained(summed[~test], truth[~test], np.sqrt(np.diag(wide.covariance)), rng)
 
@@ -101,11 +112,17 @@ def learn(belief: Gaussian, asked: Asked, rng: np.random.Generator) -> Tuner:
 
     before = error(belief.centre[None])
     why = _why(belief, error(_settled(layers, summed[test], belief, np.ones(len(before), bool))) / before, summed, truth)
-    tuner = Tuner(belief, scale, centre, size, along[:kept], layers, before, before, why)
+    farthest = float(np.quantile(_out(whole[test]), 0.99))
+    tuner = Tuner(belief, scale, centre, size, along[:kept], layers, before, before, farthest, why)
     return dataclasses.replace(tuner, after=error(_settled(layers, summed[test], belief, tuner.tells)))
 
 
-def _settled(layers: list[tuple[Array, Array]], summed: Array, belief: Gaussian, free: Array) -> Array:
+def _out(summed: Array) -> Array:
+    """How far out rollouts (n, runs, numbers) are: the root mean square of their mean. Shape: (n,)."""
+    return np.asarray(np.sqrt(np.mean(summed.mean(axis=1) ** 2, axis=1)))
+
+
+def _settled(layers: list[tuple[Array, Array]], summed: Array, belief: Gaussian, free: Bools) -> Array:
     """Where the middle comes to in steps that become smaller. Shapes: (n, runs, numbers) to (n, parameters)."""
     n, runs = summed.shape[:2]
     reach = WIDER * np.sqrt(np.diag(belief.covariance)) * free

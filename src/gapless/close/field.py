@@ -114,11 +114,12 @@ def scored(
     return run_course(twin, task, load_policy(policy), robots, rng, draws, threads=threads, watch=watch)
 
 
-def named(spec: StandInSpec) -> dict[str, float]:
-    """The secrets of a stand-in that its file names, as a fit sees them: a delay is that of the whole loop, and strength is
-    part of gains, as no position tells them apart."""
+def named(spec: StandInSpec, everything: bool = False) -> dict[str, float]:
+    """The secrets of a stand-in that its file names, or all of them, as a fit sees them: a delay is that of the whole loop, and
+    strength is part of gains, as no position tells them apart."""
     truth = StandIn(dataclasses.replace(spec, in_air=False))
-    every, seen = truth.reveal(), truth.named()
+    every = truth.reveal()
+    seen = dict(every) if everything else truth.named()
     for name in dict.fromkeys(n for n in every if quantities.of(n).stands_for):
         others = [other for other in quantities.stood_for(name) if other in every]
         if name.startswith("latency."):  # jitter delays by half of it on average

@@ -77,7 +77,7 @@ class Moved(Result):
             )
         out = sum(not r.taken for r in self.rounds[:-1])
         text += f" {out} of {len(self.rounds) - 1} updates were kept out." if out else ""
-        return Verdict(text, good=self.kept > 0)
+        return Verdict(text, good=min(lost) < lost[0])
 
     def sections(self) -> Iterator[Section | None]:
         yield self._rounds()

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from gapless.close.rollouts import ROLLOUTS, SECONDS, Asked, Rollouts, rolled_ou
 from gapless.close.stages import Stages, Tell
 from gapless.close.training import to_tune, trained
 from gapless.errors import BadInput, must_exist
-from gapless.files import sha256
+from gapless.files import sha256, within
 from gapless.identify import Numbers
 from gapless.plain import read_json, write_json
 from gapless.robots import files_of
@@ -69,9 +70,7 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
     """The belief after rollouts, or the old one where the new one is farther from them."""
 
     def make(folder: Path) -> None:
-        old = load_belief(belief)
-        if not isinstance(old, Gaussian):
-            raise BadInput(f"{belief}: rollouts move a Gaussian, and this belief is none: start from a fit without particles")
+        old = _gaussian(belief)
         asked.twin.accepts(old.space)
         rng = np.random.default_rng([case.seed, 0xBE])
         new, said = UPDATES[method](old, asked, real.of(asked.policy), rng)
@@ -87,7 +86,7 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
         table = read_json(folder / "update.json")
         return Updated(folder / "belief.json", bool(table["taken"]), str(table["said"]), table["before"], table["after"])
 
-    inputs = {
+    inputs: dict[str, Any] = {
         "method": method,
         "belief": sha256(belief),
         "policy": contents(asked.policy),
@@ -97,9 +96,18 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
     return stages.run(name, inputs, make, load, says=f"{method}: what the rollouts say of the robot")
 
 
+def _gaussian(path: Path) -> Gaussian:
+    belief = load_belief(path)
+    if not isinstance(belief, Gaussian):
+        raise BadInput(f"{path}: rollouts move a Gaussian, and this belief is none: start from a fit without particles")
+    return belief
+
+
 def started(case: Case, stages: Stages, given: Path | None = None) -> Path:
     """The file of the first belief: given, or about the model."""
-    if given is not None:
+    if given is not None:  # refused before it costs robot time
+        with within(given):
+            case.twin().accepts(_gaussian(given).space)
         return given
 
     def make(folder: Path) -> None:
@@ -190,7 +198,7 @@ def move(
         )
     found = rounds_of(case, stages, method, rounds, belief)
     beliefs = [load_belief(path) for path in found.beliefs]
-    truth = named(case.secret) if case.standin is not None else {}
+    truth = named(case.secret, everything=True) if case.standin is not None else {}
     said = [f"round {k + 1}: {each.said}" for k, each in enumerate(found.rounds)]
     space = beliefs[0].space
     known = {
@@ -201,8 +209,7 @@ def move(
     moved = history(case.robot, method, "round", range(len(beliefs)), beliefs, known, said)
     spent = [Spent(name, r.robot, r.computing) for name, r in stages.records.items()]
     kept = found.policies[found.best]
-    now = beliefs[-1]
-    assert isinstance(now, Gaussian)  # or no round would have moved it
+    now = _gaussian(found.beliefs[-1])
     tell("what is worth most on the robot next", None)
     advice = advised(case, now, kept, np.random.default_rng([case.seed, 0xAD]))
     result = Moved(case.robot, case.task, method, str(kept), found.best, found.rounds, {}, moved, advice, spent)
