@@ -1,7 +1,7 @@
 """Networks in others' containers, looked into before they are opened: ONNX with its data beside it, and TorchScript."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
     total = sum(_inlined(path, tensor) for tensor in tensors)
     if total > MOST_BYTES:
         raise BadInput(f"{path}: its tensors have {total} bytes, but at most {MOST_BYTES} are read")
-    _refuse_shapes(path, proto, tensors)
+    _refuse_shapes(path, proto)
     notes = arrange(proto)
     ports = {p.name: _shape(p) for p in (*proto.graph.input, *proto.graph.output)}
     weights = {t.name for t in proto.graph.initializer}
@@ -137,14 +137,19 @@ def _inlined(path: Path, tensor: Any) -> int:
     return needed
 
 
-def _refuse_shapes(path: Path, proto: Any, tensors: Sequence[Any]) -> None:
+def _refuse_shapes(path: Path, proto: Any) -> None:
     """Refuse a network that would make a huge tensor of a few numbers, as it is opened or run."""
     import onnx
 
-    if not any(n.op_type in SHAPES for n in proto.graph.node):
+    nodes = proto.graph.node
+    if not any(n.op_type in SHAPES for n in nodes):
         return
-    for tensor in tensors:
-        if tensor.data_type == onnx.TensorProto.INT64 and 0 < math.prod(tensor.dims) <= 16:
+    uses = [(name, n.op_type, i) for n in nodes for i, name in enumerate(n.input)]
+    # sizes of the parts of what is there already
+    parts = {name for name, *use in uses if use == ["Split", 1]} - {name for name, *use in uses if use != ["Split", 1]}
+    made = [(n.output[0], a.t) for n in nodes for a in n.attribute if n.output and a.type == onnx.AttributeProto.TENSOR]
+    for name, tensor in [*((t.name, t) for t in proto.graph.initializer), *made]:
+        if name not in parts and tensor.data_type == onnx.TensorProto.INT64 and 0 < math.prod(tensor.dims) <= 16:
             with disk.refusing(f"{path}: tensor {tensor.name[:60]!r} is damaged", Exception):
                 sizes = [abs(int(v)) for v in onnx.numpy_helper.to_array(tensor).ravel() if v not in (0, 2**63 - 1, -(2**63))]
             if math.prod(sizes) > MOST_ELEMENTS:
