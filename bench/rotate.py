@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from gapless.adapt import Episodes, Learned, Rewards, gains, learn, stepped
+from gapless.adapt import Adapts, Episodes, Learned, Rewards, gains, learn, stepped
 
 ANGLES, PERIODS, EACH, GAMMA = 10, 10, 20, 0.9
 RATE = {"maml": 0.1, "norml": 1.0, "none": 0.0}
 
 
-class Walker(torch.nn.Module):
+class Walker(Adapts):
     """A policy of two layers of 50 with a linear head."""
 
     def __init__(self) -> None:

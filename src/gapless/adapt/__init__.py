@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from gapless.adapt.expert import Teacher as Teacher, load_teacher as load_teacher
     from gapless.adapt.few_shot import tune_head as tune_head
     from gapless.adapt.forces import Curriculum as Curriculum, Pulled as Pulled, train_forces as train_forces
-    from gapless.adapt.gradient import Episodes as Episodes, gains as gains, learn as learn, stepped as stepped
+    from gapless.adapt.gradient import (
+        Adapts as Adapts,
+        Episodes as Episodes,
+        gains as gains,
+        learn as learn,
+        stepped as stepped,
+    )
     from gapless.adapt.maml import Rewards as Rewards
     from gapless.adapt.meta import one_step as one_step
     from gapless.adapt.norml import Learned as Learned
@@ -34,6 +40,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     lazy = {
+        "Adapts": "gradient",
         "Curriculum": "forces",
         "Distilled": "distil",
         "Episodes": "gradient",
