@@ -42,6 +42,7 @@ quantum_q = 0.0004
 # what sentences say of parts that are not used, and of motions or fits that came to nothing
 LEFT_OUT = ("it is ignored", "touch nothing", "have no drive", "left out", "cannot be fitted", "not moved", "nothing was found")
 GOES_ON = ("works", "in part")
+URDF_FOLDER = "cmeel.prefix/share/example-robot-data"  # below site-packages, or a folder of PYTHONPATH
 URDFS = 20  # of the package, every third or so by name
 GAINS = {"agility_cassie": ("80", "2"), "unitree_h1": ("200", "5")}  # of robots whose models take torque: kp, kd
 MARKS = {"works": "yes", "in part": "part", "refused": "no", "failed": "fails"}
@@ -56,10 +57,7 @@ def models() -> list[Path]:
 
 def urdfs() -> list[Path]:
     """All URDF files of the package example-robot-data; none where it is not installed."""
-    share = (
-        Path(sys.prefix) / "lib" / f"python3.{sys.version_info.minor}" / "site-packages/cmeel.prefix/share/example-robot-data"
-    )
-    return sorted(share.rglob("*.urdf"))
+    return sorted(file for folder in sys.path for file in Path(folder, URDF_FOLDER).rglob("*.urdf"))
 
 
 def run(*words: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def few(monkeypatch):
         monkeypatch.setattr(f"gapless.adapt.{name}", value)
     for name, value in (("UPDATES", 20), ("ROBOTS", 4), ("TUNING", 20)):
         monkeypatch.setattr(f"gapless.adapt.few_shot.{name}", value)
-    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 1.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 1.5)
     monkeypatch.setattr("gapless.adapt.distil.BATCH", 64)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import gapless
 from bench.check import copies, frames
 from gapless.check import audit, check, walk
-from gapless.check.frames import frame_columns, predict
+from gapless.check.frames import Signals, frame_columns, predict
 from gapless.check.network import asymmetry
 from gapless.check.preflight import Subject, _by_physics
+from gapless.check.sequence import motion
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.logs import Log, read, write
@@ -68,6 +70,19 @@ def test_broken_copies_are_named_by_golden_frames(go2, case):
     boundary = result.json()["boundary"]
     order = ["observation to action", "signals to observation", "action to torque", "torque to next state"]
     assert all(c.status == "skip" for c in result.checks if order.index(c.boundary) > order.index(boundary))
+
+
+def test_speeds_that_are_mostly_noise_are_not_held_for_another_unit():
+    rng, dt = np.random.default_rng(0), 0.02
+    position = 0.02 * np.cumsum(rng.normal(size=(400, 4)), axis=0)
+    speed = np.gradient(position, dt, axis=0)
+    contract, joints = SimpleNamespace(timing=SimpleNamespace(control_dt=dt)), {"q": tuple("abcd"), "dq": tuple("abcd")}
+
+    def judged(dq):
+        return [c.status for c in motion(contract, Signals({"q": position, "dq": dq}, joints))]
+
+    noisy = speed + 0.8 * np.std(speed) * rng.normal(size=speed.shape)
+    assert judged(noisy) == ["pass"] and judged(4 * noisy) == ["fail"] and judged(speed / 2) == ["fail"]
 
 
 def test_frames_of_commands_that_act_in_a_later_period_are_not_held_against_physics(go2):

@@ -27,6 +27,7 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
         (["quadruped", str(log), "--out", out], "the file is empty"),
         (["quadruped", str(other), "--out", out], "joint"),
         (["--out", str(log)], "not a folder"),
+        (["--policy", str(tmp_path), "--out", out], "policy: there is no policy.onnx in"),
         (["--belief", str(log), "--out", out], "--belief is where rounds of rollouts start from"),
         (["--method", "simopt", "--oracle", "--out", out], "--oracle goes with --method fit"),
         (["--method", "simopt", "--robot-time", "20", "--out", out], "two rounds of rollouts take 24 s"),

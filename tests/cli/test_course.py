@@ -15,7 +15,7 @@ def policy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "walk"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gapless.learn.run.UNSEEN", 4)
-        patch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
+        patch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.5)
         main(["train", "velocity", "--out", str(folder), "--iterations", "1", "--worlds", "4", "--threads", "1", "--json"])
     return folder
 

@@ -19,7 +19,7 @@ SMALL = ["--iterations", "2", "--worlds", "6", "--threads", "1"]
 @pytest.fixture(autouse=True)
 def few_unseen_robots(monkeypatch):
     monkeypatch.setattr("gapless.learn.run.UNSEEN", 4)
-    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.5)
     monkeypatch.setattr("gapless.learn.clip.SECONDS", 0.2)
     monkeypatch.setattr(
         "gapless.learn.clip.studio", lambda *_: contextlib.nullcontext(lambda data: np.zeros((3, 4, 3), np.uint8))

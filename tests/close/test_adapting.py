@@ -17,7 +17,7 @@ def test_techniques_that_adapt_share_a_teacher_and_a_search_counts_its_trials(tm
     monkeypatch.setattr("gapless.learn.run.ppo_settings", lambda task, twin: small)
     for name in ("gapless.learn.run.UNSEEN", "gapless.adapt.distil.UNSEEN"):
         monkeypatch.setattr(name, 4)
-    monkeypatch.setattr("gapless.learn.run.UNSEEN_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.5)
     monkeypatch.setattr("gapless.adapt.distil.BATCH", 32)
     small_ones = {"es_maml.PAIRS": 2, "es_maml.BATCH": 2, "meta.ROBOTS": 2, "meta.EACH": 2, "lots.UNSEEN": 4}
     for name, value in (small_ones | {"few_shot.ROBOTS": 4, "few_shot.UPDATES": 20, "few_shot.TUNING": 20}).items():

@@ -40,7 +40,7 @@ def test_an_interrupted_stage_finds_its_folder_as_it_left_it(tmp_path):
         sum(range(3_000_000))
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="stopped in stage fit: the same command goes on there"):
         Stages(tmp_path).run("fit", {}, stopped, load)
     calls, spent = [], read_record(tmp_path / "fit").computing
     Stages(tmp_path).run("fit", {}, counted(calls), load)
@@ -58,6 +58,11 @@ def test_a_stage_that_fails_names_itself_and_can_be_taken_up(tmp_path):
     with pytest.raises(PhysicsError, match="stage fit: physics broke after 2 s; what was done before is kept"):
         Stages(tmp_path).run("fit", {}, breaks, load)
 
+    def fills(folder):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(StageFailed, match="stage fit: No space left on device; mend that and run the same again"):
+        Stages(tmp_path).run("fit", {}, fills, load)
     with pytest.raises(StageFailed, match="stage fit: the log is empty; mend that and run the same again"):
         Stages(tmp_path).run("fit", {}, fails, load)
     assert Stages(tmp_path).run("fit", {}, counted([]), load) == "made"

@@ -68,11 +68,38 @@ def test_logs_that_it_does_not_know_are_refused(known, tmp_path):
         amortised.belief(twin, other, np.random.default_rng(0))
     with pytest.raises(BadInput, match="the network knows a motion of 3.0 s"):
         amortised.belief(twin, record(robot, amortised.motion[:50]), np.random.default_rng(0))
-    (tmp_path / "bad.npz").write_bytes(b"PK nothing")
-    with pytest.raises(BadInput, match="not a network of a posterior"):
-        Amortised.load(tmp_path / "bad.npz", twin)
     amortised.save(tmp_path / "posterior.npz")
     with pytest.raises(BadInput, match="servo"):
         Amortised.load(tmp_path / "posterior.npz", Twin.load("pendulum"))
     with pytest.raises(BadInput, match="needs at least 200 simulations"):
         learn_amortised(twin, amortised.motion, np.random.default_rng(0), amortised.space, simulations=50)
+
+
+def test_damaged_and_hostile_files_are_refused(known, tmp_path):
+    twin, amortised = known
+    path = tmp_path / "posterior.npz"
+    amortised.save(path)
+    with np.load(path) as held:
+        whole = dict(held)
+    for change, words in (
+        ({"layers": np.array([10**9, 10**9])}, "do not fit together"),
+        ({"centre": whole["centre"][:-1]}, "do not fit together"),
+        ({"size": whole["size"] * np.nan}, "not finite"),
+        ({"names": np.array(["nothing"])}, "nothing"),
+        ({"names": np.array([{}], object)}, "not a network"),
+        ({"layers": np.array([32, 4])}, "another network"),
+        ({"motion": whole["motion"].repeat(2, axis=1)}, "joints"),
+    ):
+        np.savez(path, **{**whole, **change})
+        with pytest.raises(BadInput, match=words):
+            Amortised.load(path, twin)
+    np.savez(path, **{name: array for name, array in whole.items() if name != "widened"})
+    with pytest.raises(BadInput, match="not a network of a posterior"):
+        Amortised.load(path, twin)
+    np.savez_compressed(path, **{**whole, "centre": np.zeros(10**7)})
+    with pytest.raises(BadInput, match="unpack"):
+        Amortised.load(path, twin)
+    for content in (b"PK nothing", path.read_bytes()[:-200], b""):
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match="posterior.npz"):
+            Amortised.load(path, twin)

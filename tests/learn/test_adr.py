@@ -13,7 +13,8 @@ from gapless.learn.settings import PPOSettings
 from gapless.twin import BeliefHistory, Box, Gaussian, Twin, load_belief, recipe_of, save_belief
 
 pytestmark = pytest.mark.xdist_group("training")
-SMALL = PPOSettings(worlds=8, steps=8, iterations=4, every=2, hidden=(16, 16), epochs=2, minibatches=2)
+SMALL = PPOSettings(worlds=40, steps=160, iterations=4, every=2, hidden=(16, 16), epochs=1, minibatches=2)
+"""Two iterations are an episode of 6 s and a little more."""
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +22,14 @@ def twin():
     return Twin.load("bench")
 
 
-def played(ranges, success, episodes=400, seconds=3.0):
+def played(ranges, success, episodes=400):
     """Episodes of one period each, at the end of which a world at a bound succeeds as `success` says of its parameters."""
     rng, n = np.random.default_rng(0), 20
-    ranges.begin(n)
+    ranges.begin(n, 0.02, 0.02)
     for _ in range(episodes // n):
         values = ranges.draw(np.arange(n), rng)
         good = np.array([success(dict(zip(ranges.start.space.names, row, strict=True))) for row in values])
-        ranges.watch(good, np.full(n, seconds), seconds, np.zeros(n, bool), np.ones(n, bool))
+        ranges.watch(good, np.zeros(n, bool), np.ones(n, bool))
 
 
 def test_ranges_grow_where_the_policy_succeeds_and_nowhere_else(twin):
@@ -56,15 +57,30 @@ def test_a_bound_moves_only_when_its_full_buffer_crosses_a_threshold(twin, share
     assert np.count_nonzero(changed) == abs(moves)
 
 
-def test_a_failed_episode_counts_as_none_and_a_short_one_not_at_all(twin):
-    ranges = GrowingRanges.about(twin, None)
-    ranges.begin(10)
-    ranges.draw(np.arange(10), np.random.default_rng(0))
-    yes, no = np.ones(10, bool), np.zeros(10, bool)
-    ranges.watch(yes, np.full(10, 1.0), 6.0, no, yes)  # cut short
-    assert not ranges._buffers
-    ranges.watch(yes, np.full(10, 1.0), 6.0, yes, no)
+def test_a_failed_episode_counts_as_none_and_one_that_is_cut_short_not_at_all(twin):
+    ranges = GrowingRanges.about(twin, None, lasting=250)  # periods, and an episode lasts 100
+    ranges.begin(10, 2.0, 0.02)
+    rng, yes, no = np.random.default_rng(0), np.ones(10, bool), np.zeros(10, bool)
+
+    def counted():
+        return sum(len(each) for each in ranges._buffers.values())
+
+    ranges.draw(np.arange(10), rng)
+    ranges.watch(yes, no, yes)  # cut short
+    assert not counted()
+    ranges.watch(yes, yes, no)  # all fail, of which the first episodes of ordinary worlds end anywhere
+    assert counted() == ranges.at_bounds.sum()
     assert {share for each in ranges._buffers.values() for share in each} == {0.0}
+    ranges.draw(np.arange(10), rng)
+    for _ in range(99):
+        ranges.watch(yes, no, no)
+    before = counted()
+    ranges.watch(yes, no, yes)
+    assert counted() == before + 10
+    ranges._periods = 151
+    ranges.draw(np.arange(10), rng)  # these cannot end before all worlds are made anew
+    ranges.watch(yes, yes, no)
+    assert counted() == before + 10
 
 
 def test_ranges_begin_about_the_model_or_at_a_belief(twin):
@@ -102,12 +118,13 @@ def test_pushes_follow_success_and_no_clock(twin):
 
 
 def test_a_training_that_is_resumed_has_the_same_ranges_and_leaves_them_as_a_belief(tmp_path, monkeypatch, twin):
+    monkeypatch.setattr(adr, "BUFFER", 1)
     monkeypatch.setattr(runs, "UNSEEN", 4)
-    monkeypatch.setattr(runs, "UNSEEN_SECONDS", 0.2)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.2)
     run = dataclasses.replace(plan_run("swing", "bench", adr=True), settings=SMALL)
     said = []
     train(run, tmp_path / "whole", lambda news: said.append((news.said, news.entropy)), threads=1)
-    assert "no range has grown" in said[0][0] and not any(words for words, _ in said[1:])  # after the first tenth, once
+    assert [i for i, (words, _) in enumerate(said) if "no range has grown" in words] == [1]  # once, when episodes have ended
     train(run, tmp_path / "parts", threads=1, iterations=2)
     train(load_run(tmp_path / "parts"), tmp_path / "parts", resume=True, threads=1)
     whole, parts = (read_checkpoint(tmp_path / name / "checkpoint.pt")["ranges"] for name in ("whole", "parts"))
@@ -116,6 +133,13 @@ def test_a_training_that_is_resumed_has_the_same_ranges_and_leaves_them_as_a_bel
     assert isinstance(box, Box) and "latency.action" in box.space.names
     shown = BeliefHistory.load(tmp_path / "whole" / "ranges")
     assert shown.at == [0, 1, 2, 3, 4] and "entropy" in (tmp_path / "whole" / "ranges" / "report.html").read_text()
+
+
+def test_checkpoints_are_as_far_apart_as_an_episode_or_the_training_is_refused():
+    run = plan_run("swing", "bench", settings={"iterations": 60}, adr=True)
+    assert run.settings.every * run.settings.steps * 0.02 >= 6.0 > 60 // 10 * run.settings.steps * 0.02
+    with pytest.raises(BadInput, match="one of 6 s takes 13 iterations: train for more than 12"):
+        plan_run("swing", "bench", settings={"iterations": 12}, adr=True)
 
 
 def test_ranges_that_grow_take_no_preset(tmp_path, twin):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gapless.errors import BadInput
-from gapless.learn import run as runs
+from gapless.learn import run as runs, trained
 from gapless.learn.environment import Environment
 from gapless.learn.learner import Diverged, Learner
 from gapless.learn.networks import by_columns, load_networks
@@ -29,7 +29,7 @@ SMALL = PPOSettings(worlds=6, steps=8, iterations=4, every=2, hidden=(16, 16), e
 @pytest.fixture(autouse=True)
 def few_unseen_robots(monkeypatch):
     monkeypatch.setattr(runs, "UNSEEN", 4)
-    monkeypatch.setattr(runs, "UNSEEN_SECONDS", 0.5)
+    monkeypatch.setattr("gapless.learn.trained.UNSEEN_SECONDS", 0.5)
 
 
 def run_of(**changes):
@@ -169,7 +169,7 @@ def test_a_run_that_was_stopped_between_checkpoints_ends_with_the_policy_of_one_
 
 
 def test_ctrl_c_while_the_policy_is_written_leaves_a_usable_one(tmp_path, monkeypatch):
-    save_policy, calls = runs.save_policy, []
+    save_policy, calls = trained.save_policy, []
 
     def interrupted(folder, *rest):
         calls.append(folder)
@@ -178,7 +178,7 @@ def test_ctrl_c_while_the_policy_is_written_leaves_a_usable_one(tmp_path, monkey
             (folder / "policy.onnx").unlink()  # it had got so far
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "save_policy", interrupted)
+    monkeypatch.setattr(trained, "save_policy", interrupted)
     with pytest.raises(KeyboardInterrupt):
         train(run_of(), tmp_path, threads=1)
     assert load_policy(tmp_path).contract.width == 50

@@ -134,3 +134,19 @@ def test_milliseconds_are_not_seconds_at_any_rate_of_a_logger(bench):
         log = Log.from_arrays(["servo"], np.arange(600) * 1e3 / rate, {"q": 0.95 * MOTION, "q_cmd": MOTION})
         with pytest.raises(BadInput, match="is the time in ms"):
             admitted_part(bench, log)
+
+
+def test_joints_that_carry_others_and_were_not_measured_are_named(tmp_path):
+    path = tmp_path / "cart.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="cart"><joint name="rail" type="slide" axis="1 0 0"/><geom size=".1"/><body name="link">'
+        '<joint name="servo"/><geom size=".05" pos="0 0 -.2"/><body><joint name="tip"/><geom size=".01" pos="0 0 -.3"/></body>'
+        '</body></body></worldbody><actuator><position joint="servo" kp="5" kv=".3"/></actuator></mujoco>'
+    )
+    (note,) = admit(as_given(path), [a_log()]).notes
+    assert "rail of cart move by themselves" in note and "tip" not in note
+    rail = np.zeros((600, 1))
+    logged = Log.from_arrays(
+        ["servo", "rail"], TIME, {"q": np.hstack([0.95 * MOTION, rail]), "q_cmd": np.hstack([MOTION, rail])}
+    )
+    assert not [n for n in admit(as_given(path, logged), [logged]).notes if "rail" in n]

@@ -110,6 +110,25 @@ def test_a_residual_of_another_robot_step_or_drive_is_refused() -> None:
         dataclasses.replace(good, centre=good.centre[:3])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('size="111" data="4 ', 'size="111" data="4000 ', "not as it was written"),  # hidden units
+        ('user="2 0.4142135623"', 'user="99 0.4142135623"', "not as it was written"),  # which numeric
+        ('timestep="0.005"', 'timestep="0.001"', "trained at a time step of 0.005 s"),
+    ],
+)
+def test_a_saved_twin_whose_networks_were_changed_is_refused(tmp_path: Path, old: str, new: str, says: str) -> None:
+    twin = Twin.load("bench")
+    twin = twin.plus(Residual((own(twin),)))
+    twin.save(tmp_path / "twin.xml", twin.space.nominal)
+    text = (tmp_path / "twin.xml").read_text()
+    assert learned.marked(Twin.load(tmp_path / "twin.xml").model) and text.count(old) == 1
+    (tmp_path / "changed.xml").write_text(text.replace(old, new))
+    with pytest.raises(BadInput, match=says):
+        Twin.load(tmp_path / "changed.xml")
+
+
 def test_files_that_are_no_networks_and_logs_that_are_too_short_get_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

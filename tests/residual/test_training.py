@@ -8,7 +8,7 @@ import pytest
 from gapless.logs import Log
 from gapless.residual import training
 from gapless.residual.own_run import own_run
-from gapless.twin import Twin, learned
+from gapless.twin import Hysteresis, Twin, learned
 from gapless.worlds import StandIn, StandInSpec, build_standin, plan_motion, record
 
 
@@ -61,3 +61,14 @@ def test_training_lowers_the_error_of_what_it_is_trained_on(material: training.M
     numbers, losses = nets(material, 0.0), []
     training.trained(material, numbers, np.random.default_rng(0), 60, lambda k, e: losses.append(e))
     assert losses[-1] < 0.9 * losses[0]
+
+
+def test_a_joint_alone_repeats_a_model_whose_friction_winds_up(log: Log) -> None:
+    twin = Twin.load("bench").plus(Hysteresis())
+    values = twin.space.values({"hysteresis.torque/servo": 0.1})
+    run = own_run(twin, log, values)
+    blocks = [np.zeros(len(f[0].x), dtype=np.int64) for f in run.felt]
+    given = training.sized(training.material([run], [blocks], twin.model.opt.timestep, True))
+    x, tau = np.empty(given.felt.shape[1]), np.empty(given.felt.shape[1])
+    training.step_of(given, given.pieces, nets(given, 0.0), x, tau)
+    assert np.abs(x - given.felt[0]).max() < np.radians(0.03)

@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 
 import mujoco
+import numpy as np
 import pytest
 
 from gapless.errors import BadInput
@@ -223,3 +224,18 @@ def test_a_free_base_that_can_touch_nothing_is_said_to_fall(tmp_path):
     path = tmp_path / "ghost.xml"
     path.write_text(FREE.format(world="", height=1.0, contype=0))
     assert "no geom of the robot can touch a floor: it falls" in " ".join(load_robot(path).warnings)
+
+
+def test_a_stated_total_mass_is_written_into_the_bodies_without_a_warning_of_mujoco(tmp_path, recwarn):
+    path = tmp_path / "robot.xml"
+    inner = '<body name="b" pos="0 0 1"><joint name="j"/><geom size=".1 .3" type="capsule" euler="30 0 0"/></body>'
+    path.write_text(
+        '<mujoco><compiler settotalmass="14"/><worldbody><body name="a">'
+        f'<geom size=".1 .2 .3" type="box"/>{inner}</body></worldbody><actuator><position joint="j"/></actuator></mujoco>'
+    )
+    robot = load_robot(path)
+    assert not recwarn.list and any("14 kg" in said for said in robot.warnings)
+    plain = mujoco.MjModel.from_xml_path(str(path))
+    assert robot.mass == pytest.approx(14.0)
+    for field in ("body_mass", "body_inertia", "body_ipos"):
+        np.testing.assert_allclose(getattr(robot.model, field), getattr(plain, field), atol=1e-12)

@@ -203,3 +203,35 @@ def test_nearly_all_robots_of_example_robot_data_load():
         pytest.skip("the package example-robot-data is not installed")
     masses = {f.stem: load_robot(f).mass for f in files}
     assert masses["go1"] == pytest.approx(13.1, abs=0.1) and masses["ur5_robot"] == pytest.approx(20.99, abs=0.01)
+
+
+def test_what_other_programs_read_is_put_right_and_said(tmp_path):
+    again = JOINT.format(name="j", kind="revolute", parent="base", child="arm", more="").replace(
+        "</joint>",
+        '<axis xyz="1 0 0"/><origin xyz="0.1, 0, 0.2" rpy="0 0 1.5 7"/><limit lower="-1" upper="1" effort="5"/></joint>',
+    )
+    path = urdf(tmp_path, link("base"), link("arm"), again)
+    path.write_text(f"\n  <?xml version='1.0'?>{path.read_text()}\n\0")
+    robot = load_robot(path)
+    body = robot.model.body("arm")
+    np.testing.assert_allclose(body.pos, [0.1, 0, 0.2])
+    np.testing.assert_allclose(body.quat, [np.cos(0.75), 0, 0, np.sin(0.75)])
+    np.testing.assert_allclose(robot.model.joint("j").axis, [0, 1, 0])
+    assert "the first counts: <axis> of j" in said(robot) and "the first three count: <origin> of j" in said(robot)
+
+
+@pytest.mark.parametrize(("vector", "hint"), [("0 0", "three numbers were expected"), ("$(arg x) 0 0", "run xacro first")])
+def test_a_vector_that_is_none_is_named(tmp_path, vector, hint):
+    more = f'<origin xyz="{vector}"/>'
+    with pytest.raises(BadInput, match=rf"<origin xyz='.*'> of joint 'j': {hint}"):
+        load_robot(urdf(tmp_path, link("base"), link("arm"), joint("j", "base", "arm", more=more)))
+
+
+def test_a_link_called_world_may_be_what_a_joint_moves_against(tmp_path):
+    parts = '<link name="world"/>', link("arm", mass=2.0), joint("j", "world", "arm", kind="continuous")
+    robot = load_robot(urdf(tmp_path, *parts))
+    assert robot.joints == ("j",) and robot.mass == pytest.approx(2.0) and "1 g" not in said(robot)
+    with pytest.raises(BadInput, match="its base cannot be let go, since link 'arm' moves against the world on a joint"):
+        load_robot(urdf(tmp_path, *parts), floating=True)
+    with pytest.raises(BadInput, match="no link but the world"):
+        load_robot(urdf(tmp_path, '<link name="world"/>'))

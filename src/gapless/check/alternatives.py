@@ -1,7 +1,9 @@
 """Alternatives: the same contract with one thing read differently, as runtimes and exporters are known to differ."""
 
+import itertools
 import math
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +53,38 @@ def _changes(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     yield from _signals(contract, robot)
     yield from _terms(contract)
     yield from _drives(contract, robot)
+    yield from _one_gain(contract)
+
+
+def exchanges(contract: Contract, joints: Sequence[str]) -> Iterator[Alternative]:
+    """Every pair of some joints exchanged, as by a slip in a list of names; also with gains that are right."""
+    for a, b in itertools.combinations(joints, 2):
+        names = dict(zip(contract.joints.names, exchanged(contract.joints.names, a, b), strict=True))
+        sentence = f"{a} and {b} are exchanged"
+        yield Alternative("joint order", sentence, _renamed(contract, names))
+        other = _own_gains(contract, names)
+        if other.joints.kp != contract.joints.kp:
+            yield Alternative("joint order", f"{sentence}, and their gains are not", other)
+
+
+def exchanged(names: Sequence[str], a: str, b: str) -> tuple[str, ...]:
+    """Names with two of them exchanged."""
+    return tuple({a: b, b: a}.get(n, n) for n in names)
+
+
+def _one_gain(contract: Contract) -> Iterator[Change]:
+    """Stiffness or damping alone."""
+    joints = contract.joints
+    if joints.kp is None or joints.kd is None:
+        return
+    for field, word, factors in (
+        ("kp", "stiffness", (0.5, 2.0, 1 / 3, 3.0)),
+        ("kd", "damping", (0.5, 2.0, 0.2, 5.0, 0.1, 10.0)),
+    ):
+        for factor in factors:
+            values = tuple((factor * np.array(getattr(joints, field))).tolist())
+            change = lambda f=field, v=values: replace(contract, joints=replace(joints, **{f: v}))  # noqa: E731
+            yield "gains", f"the {word} is {factor:.2g} times as large", change
 
 
 def _orders(contract: Contract, robot: RobotModel) -> Iterator[Change]:
@@ -99,6 +133,11 @@ def other_side(name: str) -> str:
         if name.startswith(b):
             return a + name[2:]
     return name
+
+
+def _kind(name: str) -> str:
+    """A joint's name without its side, and without the leg of a quadruped."""
+    return re.sub(r"^(left|right|[lr]|[frhl][lrfh])_", "*_", name, flags=re.IGNORECASE)
 
 
 def _renamed(contract: Contract, names: dict[str, str]) -> Contract:
@@ -196,6 +235,11 @@ def _terms(contract: Contract) -> Iterator[Change]:
                 yield "degrees", f"{term.name} is in {unit}", lambda v=other, c=change: c(v)  # type: ignore[misc]
         negated = _plain(-scale)
         yield "sign", f"{term.name} is negated", lambda v=negated, c=change: c(v)  # type: ignore[misc]
+        if term.kind == "command" and len(names := term.commands or tuple(contract.commands)) > 1:
+            usual = sorted(names, key=list(contract.commands).index)
+            for order in (o for o in itertools.permutations(usual) if o != names):
+                sentence = f"{term.name} shows {', '.join(order)}"
+                yield "command order", sentence, lambda t=term, o=order: _with_term(contract, t, commands=o)  # type: ignore[misc]
 
 
 def _plain(values: Any) -> Any:
@@ -209,6 +253,8 @@ def _with_term(contract: Contract, term: Term, **changes: Any) -> Contract:
 
 def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     joints, action = contract.joints, contract.action
+    if action.clip is not None:
+        yield "action clip", "actions are not clipped", lambda: replace(contract, action=replace(action, clip=None))
     if action.scale is not None:
         scale = np.broadcast_to(np.asarray(action.scale, float), len(action.joints))
         if (scale < 0).any():
@@ -222,6 +268,14 @@ def _drives(contract: Contract, robot: RobotModel) -> Iterator[Change]:
                 "action scale",
                 f"the action's scale is {factor:g} times as large",
                 lambda f=factor: replace(contract, action=replace(action, scale=tuple((f * scale).tolist()))),  # type: ignore[misc]
+            )
+        kinds = sorted({_kind(j) for j in action.joints})
+        for kind, factor in itertools.product(kinds if len(kinds) > 1 else (), (0.5, 2.0)):
+            each = np.where([_kind(j) == kind for j in action.joints], factor, 1.0)
+            yield (
+                "action scale",
+                f"the action's scale of {kind} is {factor:g} times as large",
+                lambda e=each: replace(contract, action=replace(action, scale=tuple((e * scale).tolist()))),  # type: ignore[misc]
             )
     if joints.kp is not None and joints.kd is not None:
         for factor in (0.5, 2.0):
@@ -253,6 +307,10 @@ def _poses(contract: Contract, robot: RobotModel) -> Iterator[Change]:
     joints, action = contract.joints, contract.action
     at = {d.name: float(robot.home[d.qpos]) for d in robot.drives}
     index = [joints.names.index(j) for j in action.joints]
+    if joints.default_pos is not None and action.kind == "position":
+        pose = tuple(joints.default_pos[i] for i in index)
+        change = lambda p=pose: replace(contract, action=replace(action, offset=p))  # noqa: E731
+        yield "default pose", "actions are added to the default pose that is stated", change
     poses = {"the model's home pose": [at.get(n, 0.0) for n in joints.names]}
     if action.offset is not None and len(index) == len(joints.names):
         offset = np.broadcast_to(np.asarray(action.offset, float), len(index))

@@ -1,20 +1,21 @@
 """Audit of a deployment log: observations rebuilt from raw signals, and what the robot's runtime made of them instead."""
 
 import math
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import sequence
-from gapless.check.alternatives import alternatives
 from gapless.check.finding import FAIL, NETWORK, PASS, SIGNALS, SKIP, WARN, Check
 from gapless.check.frames import frame_columns, signals_of
+from gapless.check.runtimes import Run, answered, clipped_at, mistakes, replace_run
 from gapless.check.walk import walk
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.policy import CLOCKS, Contract, Estimator, Gait, Network, Observer, targets
+from gapless.policy import CLOCKS, Contract, Estimator, Gait, Network, Observer, Term, targets
 from gapless.robots import RobotModel
 
 AGREES = 0.15
@@ -25,19 +26,10 @@ FAR = 5.0
 """Spreads beyond the outermost value of training at which a column has left it."""
 MOST = 1500
 """Periods that are rebuilt."""
-LATE = (1, 2, 3)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a log holds, at the moments of its commands. Shape of each: (periods, columns), in the contract's order."""
-
-    time: Array
-    readings: dict[str, Array]
-    sent: Array
-    """Positions that were commanded."""
-    action: Array
-    """What the network must have given for them."""
+STRETCH = 5
+"""Periods in which a command is taken to be constant, where it changes in the log."""
+BUDGET = 10.0
+"""How long mistakes are tried; of the processor's time [s]."""
 
 
 def audit(
@@ -64,6 +56,10 @@ def audit(
     if run is None:
         return checks
     asked = np.array(command, float) if command is not None else _command(network, contract, run)
+    if command is None and _left_over(network, contract, run, rebuild(contract, run, asked)) >= AGREES:
+        changing = _commands_by_time(network, contract, run, asked)
+        # one that does not make the log agree was fitted to a mistake
+        asked = changing if _left_over(network, contract, run, rebuild(contract, run, changing)) < AGREES else asked
     rebuilt = rebuild(contract, run, asked)
     checks += _with_source(sequence.motion(contract, signals_of(contract, rebuilt)), "In the log: ")
     if recorded is not None:
@@ -72,10 +68,16 @@ def audit(
         checks += _commands(network, contract, run, rebuilt, asked, robot)
     if trained is None and robot is not None and not any(c.status == FAIL for c in checks):
         try:
-            trained = walk(network, contract, robot, asked.tolist(), 5.0)[1].observation
+            trained = walk(network, contract, robot, _widest(asked), 5.0)[1].observation
         except BadInput:
             trained = None
     return [*checks, *(_left(contract, rebuilt, trained, run.time) if trained is not None else ())]
+
+
+def _widest(command: Array) -> list[float]:
+    """Of the commands of a log the largest."""
+    every = np.atleast_2d(command)
+    return [float(v) for v in every[int(np.argmax(np.linalg.norm(every, axis=1)))]]
 
 
 def _with_source(checks: Iterator[Check], where: str) -> Iterator[Check]:
@@ -131,9 +133,7 @@ def _run(contract: Contract, log: Log, robot: RobotModel | None) -> tuple[Run | 
         fix = "Name the robot with --robot, from whose legs the velocity is estimated, or record it."
         return None, [*checks, Check("log", SIGNALS, SKIP, sentence, fix=fix)]
     sent = log.at("q_cmd", ticks)[:, [log["q_cmd"].columns.index(j) for j in names]]
-    driven = [names.index(j) for j in contract.action.joints]
-    action = (sent[:, driven] - contract.action.offset) / contract.action.scale
-    return Run(ticks, readings, sent, action.astype(np.float32)), checks
+    return Run(ticks, readings, sent, answered(contract, sent)), checks
 
 
 def _estimated(contract: Contract, log: Log, ticks: Array, robot: RobotModel | None) -> dict[str, Array]:
@@ -145,18 +145,20 @@ def _estimated(contract: Contract, log: Log, ticks: Array, robot: RobotModel | N
     return Estimator(robot, contract)(whole | {s: log.at(s, ticks) for s in ("quat", "gyro") if s in log})
 
 
-def rebuild(contract: Contract, run: Run, command: Array, readings: dict[str, Array] | None = None) -> Array:
-    """The observations that a right runtime would have shown. Shape: (periods, width)."""
+def rebuild(contract: Contract, run: Run, command: Array) -> Array:
+    """The observations that a right runtime would have shown. Shape: (periods, width).
+
+    command: one for all periods, shape (commands,), or one each, shape (periods, commands).
+    """
     observer, gait = Observer(contract, 1), Gait(contract, 1)
-    asked, rows = command[None], []
-    given = readings or run.readings
+    asked, rows = np.broadcast_to(command, (len(run.time), len(contract.commands))), []
     action: Array = np.zeros((1, run.action.shape[1]))
     for i in range(len(run.time)):
-        now = {k: v[i : i + 1] for k, v in given.items()}
+        now = {k: v[i : i + 1] for k, v in run.readings.items()}
         if i:
-            gait.advance(asked, now)
+            gait.advance(asked[i - 1 : i], now)
             action = run.action[i - 1 : i]
-        rows.append(observer(now, asked, action, gait)[0])
+        rows.append(observer(now, asked[i : i + 1], action, gait)[0])
     return np.array(rows)
 
 
@@ -194,9 +196,39 @@ def _command(network: Network, contract: Contract, run: Run) -> Array:
     return best
 
 
-def replace_run(run: Run, part: slice) -> Run:
-    """A stretch of a run."""
-    return Run(run.time[part], {k: v[part] for k, v in run.readings.items()}, run.sent[part], run.action[part])
+def _commands_by_time(network: Network, contract: Contract, run: Run, start: Array) -> Array:
+    """The command of each stretch of a log that explains it best, where it changes. Shape: (periods, commands)."""
+    terms = [t for t in contract.observation.terms if t.kind == "command"]
+    out = np.tile(start, (len(run.time), 1))
+    if contract.recurrent is not None or not terms:
+        return out
+    rebuilt, stretches = rebuild(contract, run, start), np.arange(len(run.time)) // STRETCH
+    for span in (1.0, 0.25, 0.06, 0.06):  # one command after the other, nearer and nearer
+        for i, (name, bounds) in enumerate(contract.commands.items()):
+            low, high = (float(np.min(b)) for b in bounds) if bounds else (-1.0, 1.0)
+            centre = np.full(len(out), (low + high) / 2) if span == 1.0 else out[:, i]
+            tried = [np.clip(centre + k * span * (high - low) / 2, low, high) for k in np.linspace(-1, 1, 9)]
+            tried.append(np.zeros(len(out)))
+            wrong = []
+            for values in tried:
+                shown = _with_command(contract, rebuilt, terms, name, values)
+                sent = targets(contract, np.asarray(network(shown.astype(np.float32))))
+                wrong.append(np.bincount(stretches, ((sent - run.sent) ** 2).sum(axis=1)))
+            out[:, i] = np.array(tried)[np.argmin(wrong, axis=0)[stretches], np.arange(len(out))]
+            rebuilt = _with_command(contract, rebuilt, terms, name, out[:, i])
+    return out
+
+
+def _with_command(contract: Contract, rebuilt: Array, terms: Sequence[Term], name: str, values: Array) -> Array:
+    """Observations with another command, in all of their history."""
+    shown = rebuilt.copy()
+    for term in terms:
+        names = term.commands or tuple(contract.commands)
+        if name in names:
+            scale = np.broadcast_to(np.asarray(term.scale, float), term.dim)[names.index(name)]
+            for age in range(term.history):
+                shown[:, frame_columns(contract, age)[term.name][names.index(name)]] = scale * values
+    return shown
 
 
 def _commands(
@@ -208,12 +240,17 @@ def _commands(
         sentence = f"The policy gives the log's commands from its raw signals; {100 * left:.0f} % of their spread is left."
         yield Check("runtime", SIGNALS, PASS, sentence, left, AGREES)
         return
+    if (stops := clipped_at(contract, run)) is not None:
+        yield stops
+        return
     tried: list[tuple[float, str, str]] = []
-    part = replace_run(run, slice(0, 400))
-    stated = _left_over(network, contract, part, rebuild(contract, part, command))
-    for name, what, other, readings in _readings_otherwise(contract, part, robot):
+    part, asked = replace_run(run, slice(0, 400)), command[:400] if command.ndim == 2 else command
+    stated, end = _left_over(network, contract, part, rebuild(contract, part, asked)), time.process_time() + BUDGET
+    for name, what, other, otherwise in mistakes(contract, part, robot):
+        if time.process_time() > end:
+            break
         try:
-            tried.append((_left_over(network, contract, part, rebuild(other, part, command, readings)), name, what))
+            tried.append((_left_over(network, other, otherwise, rebuild(other, otherwise, asked)), name, what))
         except (BadInput, ValueError):
             continue
     if tried and (best := min(tried))[0] < EXPLAINS * stated:
@@ -230,59 +267,13 @@ def _commands(
         yield Check("runtime", NETWORK, FAIL if left > 0.5 else WARN, sentence, left, AGREES, fix=fix)
 
 
-Otherwise = tuple[str, str, Contract, dict[str, Array] | None]
-
-
-def _readings_otherwise(contract: Contract, run: Run, robot: RobotModel | None) -> Iterator[Otherwise]:
-    """Mistakes of runtimes, one at a time."""
-    if "quat" in run.readings:
-        turned = run.readings | {"quat": np.roll(run.readings["quat"], -1, axis=1)}
-        yield "quaternion order", "the quaternion is read in another order", contract, turned
-        turned = run.readings | {"quat": np.roll(run.readings["quat"], 1, axis=1)}
-        yield "quaternion order", "the quaternion is read in another order", contract, turned
-    for term in contract.observation.terms:
-        for lag in LATE:
-            late = replace(term, lag=lag)
-            terms = tuple(late if t.name == term.name else t for t in contract.observation.terms)
-            what = f"{term.name} is {lag} periods late"
-            yield "lagged observation", what, replace(contract, observation=replace(contract.observation, terms=terms)), None
-        if term.kind in ("gyro", "q", "dq") and term.kind in run.readings:
-            for factor, word in ((math.degrees(1.0), "degrees"), (math.radians(1.0), "rad for degrees")):
-                yield (
-                    "degrees",
-                    f"{term.name} is in {word}",
-                    contract,
-                    run.readings | {term.kind: run.readings[term.kind] * factor},
-                )
-    for lag in LATE:
-        terms = tuple(
-            replace(t, lag=lag) if t.kind in run.readings or t.kind == "gravity" else t for t in contract.observation.terms
-        )
-        what = f"all that is measured is {lag} periods late"
-        yield "lagged observation", what, replace(contract, observation=replace(contract.observation, terms=terms)), None
-    if robot is not None:
-        wanted = ("joint order", "history order", "history layout", "gravity sign", "sign", "observation scale", "last action")
-        for other in alternatives(contract, robot):
-            if other.defect == "joint order":
-                yield _shuffled(contract, other.contract, run, other.sentence)
-            elif other.defect in wanted and "action" not in other.sentence.split()[0]:
-                yield other.defect, other.sentence, other.contract, None
-
-
-def _shuffled(contract: Contract, other: Contract, run: Run, sentence: str) -> Otherwise:
-    """Readings by place in another order, as a runtime does that maps joints by number."""
-    index = [contract.joints.names.index(n) for n in other.joints.names]
-    readings = run.readings | {s: run.readings[s][:, index] for s in ("q", "dq")}
-    return "joint order", f"readings are taken by number ({sentence})", contract, readings
-
-
-def compare(contract: Contract, run: Run, rebuilt: Array, time: Array, observation: Array) -> Iterator[Check]:
+def compare(contract: Contract, run: Run, rebuilt: Array, times: Array, observation: Array) -> Iterator[Check]:
     """Recorded observations against rebuilt ones, term by term."""
     if observation.ndim != 2 or observation.shape[1] != contract.width:
         sentence = f"The recorded observations have {observation.shape[-1]} columns, and the policy takes {contract.width}."
         yield Check("recorded observation", SIGNALS, FAIL, sentence)
         return
-    nearest = np.clip(np.searchsorted(time, run.time - 1e-9), 0, len(time) - 1)
+    nearest = np.clip(np.searchsorted(times, run.time - 1e-9), 0, len(times) - 1)
     seen = np.asarray(observation, float)[nearest]
     for term in contract.observation.terms:
         columns = frame_columns(contract)[term.name]
@@ -325,12 +316,15 @@ def _term(name: str, kind: str, seen: Array, right: Array) -> Check:
     return Check(f"term {name}", SIGNALS, FAIL, sentence, stated, AGREES, fix="Compare how the runtime makes this term.")
 
 
-def _left(contract: Contract, rebuilt: Array, trained: Array, time: Array) -> Iterator[Check]:
+def _left(contract: Contract, rebuilt: Array, trained: Array, times: Array) -> Iterator[Check]:
     """Which term first left what the policy was trained on, or walked with in its own model."""
     spread = trained.std(axis=0) + 1e-3
     beyond = np.maximum(trained.min(axis=0) - rebuilt, rebuilt - trained.max(axis=0)) / spread
     first: tuple[int, str, int] | None = None
+    commands = {t.name for t in contract.observation.terms if t.kind == "command"}  # their ranges are in the contract
     for name, columns in frame_columns(contract).items():
+        if name in commands:
+            continue
         rows = np.flatnonzero((beyond[:, columns] > FAR).any(axis=1))
         if len(rows) and (first is None or rows[0] < first[0]):
             first = int(rows[0]), name, columns[int(np.argmax(beyond[rows[0], columns]))]
@@ -338,6 +332,6 @@ def _left(contract: Contract, rebuilt: Array, trained: Array, time: Array) -> It
         yield Check("training range", SIGNALS, PASS, "No term left what the policy knows.", float(beyond.max()), FAR, "spreads")
         return
     row, name, column = first
-    sentence = f"{name} was the first to leave what the policy knows, after {time[row] - time[0]:.2f} s."
+    sentence = f"{name} was the first to leave what the policy knows, after {times[row] - times[0]:.2f} s."
     fix = "Look at what happened then: a push, a sensor's fault, or a command outside its range."
     yield Check("training range", SIGNALS, WARN, sentence, float(beyond[row, column]), FAR, "spreads", fix)

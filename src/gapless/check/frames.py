@@ -90,9 +90,13 @@ class Step:
     error: float
     """Of the predicted change of joint speeds, over the change itself: 0 is perfect, 1 no better than no change."""
     by_joint: dict[str, float]
+    sink: float = 0.0
+    """How deep the robot was taken to stand in the ground [m]."""
 
 
-def predict(contract: Contract, robot: RobotModel, observation: Array, action: Array, most: int = 32) -> Step:
+def predict(
+    contract: Contract, robot: RobotModel, observation: Array, action: Array, most: int = 32, sink: float | None = None
+) -> Step:
     """Put the robot into the state of each frame, give it the action, and compare the joint speeds with those of the next.
 
     Args:
@@ -101,6 +105,7 @@ def predict(contract: Contract, robot: RobotModel, observation: Array, action: A
         observation: successive frames, shape (frames, width).
         action: that was given in each, shape (frames, driven joints).
         most: frames to use.
+        sink: how deep the robot stands in the ground, where that is known [m].
     """
     signals = signals_of(contract, observation)
     if "q" not in signals or "dq" not in signals:
@@ -110,7 +115,7 @@ def predict(contract: Contract, robot: RobotModel, observation: Array, action: A
     gravity = signals["gravity"] * -contract.conventions.gravity[2] if "gravity" in signals else None
     sent = targets(contract, np.asarray(action, np.float32))
     legs = legs_of(robot) if scene.base is not None and "velocity" not in signals else None
-    wrong, change, sink = [], [], scene.sink()
+    wrong, change, sink = [], [], scene.sink() if sink is None else sink
     for i in _spread(signals, most):
         q, dq = scene.default.copy(), np.zeros(len(scene.default))
         q[where], dq[where] = signals["q"][i], signals["dq"][i]
@@ -131,7 +136,7 @@ def predict(contract: Contract, robot: RobotModel, observation: Array, action: A
     error, moved = np.mean(wrong, axis=0), np.mean(change, axis=0)
     by_joint = {j: float(e / max(m, 1e-9)) for j, e, m in zip(signals.joints["q"], error, moved, strict=True)}
     # the median over joints of the median over frames: contacts that cannot be known make some frames useless
-    return Step(float(np.median(error) / max(float(np.median(moved)), 1e-9)), by_joint)
+    return Step(float(np.median(error) / max(float(np.median(moved)), 1e-9)), by_joint, sink)
 
 
 def _spread(signals: Signals, most: int) -> Sequence[int]:

@@ -1,5 +1,6 @@
 """Preflight: may this policy run on the robot? Named checks, boundary by boundary; the first that fails is the finding."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.check import drives, network as net, sequence
-from gapless.check.alternatives import Alternative, alternatives
+from gapless.check.alternatives import Alternative, alternatives, exchanges
 from gapless.check.finding import BOUNDARIES, BOUNDARY_OF, DRIVES, FAIL, NETWORK, PASS, PHYSICS, SIGNALS, SKIP, WARN, Check
 from gapless.check.frames import FEW, frame_columns, predict
 from gapless.check.walk import Walk, walk
@@ -28,6 +29,12 @@ SEARCH = 3.0
 """How long each alternative walks [s]."""
 BETTER = 0.25
 """By how much an alternative must track better than the contract as it stands."""
+GLANCE, FRAMES, CLOSER, ODD = 10, 32, 8, 4
+"""Frames by which every alternative is tried, those by which the best ones are, how many those are, and joints to exchange."""
+EQUAL = 1.01
+"""Errors within this are one and the same."""
+SETTLED = ("period", "history order", "history layout", "last action", "gravity sign", "IMU frame", "quaternion order")
+"""What successive frames themselves have shown to be right; physics are not asked again."""
 BUDGET = 3.5
 """How long alternatives are tried, by physics between frames and again by walking; of the processor's time [s]."""
 
@@ -213,30 +220,39 @@ def _by_physics(subject: Subject, symptoms: list[Check]) -> Check | None:
     ):
         return None  # in training no action acted before the next frame
     try:
-        stated = predict(contract, robot, *golden).error
+        as_is = predict(contract, robot, *golden)
     except BadInput:
         return None
-    tried, end = [], time.process_time() + BUDGET
-    # what the frames themselves have settled is not tried again
-    settled = ("period", "history order", "history layout", "last action", "gravity sign", "IMU frame", "quaternion order")
+    stated, odd = as_is.error, sorted(as_is.by_joint, key=lambda j: -as_is.by_joint[j])[:ODD]
     names = {s.name for s in symptoms if s.status in (FAIL, WARN)}
-    for other in alternatives(contract, robot, names or {"gains", "action scale", "default pose", "torque limit"}):
+    first = names or {"gains", "action scale", "action clip", "default pose", "torque limit"}
+
+    def error(other: Alternative, most: int) -> float:
+        sink = None if other.defect == "default pose" else as_is.sink
+        try:
+            return predict(other.contract, robot, *golden, most, sink).error
+        except BadInput:
+            return math.inf
+
+    every = [*exchanges(contract, odd), *alternatives(contract, robot, first)]
+    tried, end = [], time.process_time() + BUDGET
+    for other in every:
         if time.process_time() > end:
             break
-        if other.defect not in settled:
-            try:
-                tried.append((predict(other.contract, robot, *golden).error, other))
-            except BadInput:
-                continue
-    if not tried:
-        return None
-    least = min(error for error, _ in tried)
-    if least > PREDICTS or least > 0.85 * stated:
+        if other.defect not in SETTLED:
+            tried.append((error(other, GLANCE), other))
+    tried = sorted(((error(other, FRAMES), other) for _, other in sorted(tried, key=_first_of)[:CLOSER]), key=_first_of)
+    if not tried or (least := tried[0][0]) > PREDICTS or least > 0.85 * stated:
         return None
     best = [other for error, other in tried if error <= 1.03 * least]
-    chosen = next((o for o in best if o.defect in names), best[0])
+    equal = sorted((o for e, o in tried if e <= EQUAL * least), key=every.index)  # the most common mistake of those
+    chosen = next((o for o in equal if o.defect in names), next((o for o in best if o.defect in names), equal[0]))
     evidence = f"physics lead from one golden frame to the next then (error {least:.2f} instead of {stated:.2f})"
     return _named(chosen, evidence, stated, least, [o for o in best if o is not chosen])
+
+
+def _first_of(pair: tuple[float, Alternative]) -> float:
+    return pair[0]
 
 
 def _by_walking(subject: Subject, symptoms: list[Check], asked: tuple[float, ...], stated: Walk) -> Check | None:

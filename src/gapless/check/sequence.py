@@ -10,12 +10,14 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.check.finding import FAIL, PASS, SIGNALS, SKIP, Check
 from gapless.check.frames import FEW, Signals, frame_columns, signals_of
-from gapless.policy import Contract
+from gapless.policy import Contract, clipped, processed
 from gapless.robots import RobotModel
 
 DEGREES = math.degrees(1.0)
 FACTOR = 1.4
 """Ratio to what was expected beyond which a scale or period is another one; impacts between two frames make 10 to 20 %."""
+UNEVEN = 3.0
+"""The same of one axis of the gyro beside another; shaking makes 1.5."""
 RELATED = 0.6
 """Correlation below which frames tell nothing of a relation; clean walking has 0.9 and more."""
 
@@ -36,6 +38,9 @@ def history(contract: Contract, observation: Array) -> Iterator[Check]:
     stated, best = off[layout.major, layout.order], min(off, key=lambda k: off[k])
     if off[best] > 0.2:
         yield Check("history", SIGNALS, SKIP, "The frames do not follow one another, so they say nothing of history.")
+    elif (missing := empty_frames(contract, observation)) > 0:
+        sentence = f"The {missing} oldest frames of the history stay zero: it is shorter than the network's."
+        yield Check("history", SIGNALS, FAIL, sentence, missing, 0, "frames", "Keep as many frames as training did.")
     elif stated <= off[best] + 0.05:
         yield Check("history", SIGNALS, PASS, "Each observation repeats the one before it as the contract says.", stated, 0.2)
     else:
@@ -47,15 +52,39 @@ def history(contract: Contract, observation: Array) -> Iterator[Check]:
         yield Check(name, SIGNALS, FAIL, sentence, stated, 0.2, fix=f"Set observation.major = {best[0]}, order = {best[1]}.")
 
 
+def empty_frames(contract: Contract, observation: Array) -> int:
+    """How many of the oldest frames of the history never fill, though a run had time to fill them."""
+    deepest = max(t.history for t in contract.observation.terms)
+    late, missing = observation[min(deepest, len(observation) // 2) :], 0
+    for age in range(deepest - 1, 0, -1):
+        columns = [c for each in frame_columns(contract, age).values() for c in each]
+        if late[:, columns].any():
+            break
+        missing += 1
+    return missing
+
+
 def last_action(contract: Contract, signals: Signals, action: Array) -> Iterator[Check]:
-    """What is shown as last action is the action of the period before."""
-    if "last_action" not in signals or len(action) < FEW or contract.observation.last_action != "raw":
+    """What is shown as last action is the action of the period before, in the form that the contract says."""
+    if "last_action" not in signals or len(action) < FEW or contract.action.scale is None or contract.action.offset is None:
         return
     chosen = [contract.action.joints.index(j) for j in signals.joints["last_action"]]
-    shown, given = signals["last_action"], np.asarray(action, float)[:, chosen]
+    shown, stated = signals["last_action"], contract.observation.last_action
+    forms = {"raw": np.asarray(action, float), "clipped": clipped(contract, action), "processed": processed(contract, action)}
+    given = forms[stated][:, chosen]
     off = {lag: _away(shown[lag:], given[: len(given) - lag]) for lag in (1, 0, 2, 3)}
     if off[1] < 0.05:
         yield Check("last action", SIGNALS, PASS, "The last action that is shown is the one that was given.", off[1], 0.05)
+        return
+    other = next((f for f, values in forms.items() if _away(shown[1:], values[:-1, chosen]) < 0.05), None)
+    if other == "raw" and stated == "clipped":
+        sentence = "The last action is shown beyond the clip, which was another one in training, or acted on targets only."
+        fix = "Compare action.clip with training, or set observation.last_action = raw."
+        yield Check("action clip", SIGNALS, FAIL, sentence, off[1], 0.05, fix=fix)
+        return
+    if other is not None:
+        sentence = f"The last action is shown {other}, and the contract says {stated}."
+        yield Check("last action", SIGNALS, FAIL, sentence, off[1], 0.05, fix=f"Set observation.last_action = {other}.")
         return
     lag = min(off, key=lambda k: off[k])
     if off[lag] < 0.05:
@@ -63,7 +92,7 @@ def last_action(contract: Contract, signals: Signals, action: Array) -> Iterator
         yield Check("lagged observation", SIGNALS, FAIL, sentence, lag, 1, "periods", "Show the newest action.")
         return
     ratio = float((shown[1:] * given[:-1]).sum() / max((given[:-1] ** 2).sum(), 1e-12))
-    if _away(shown[1:], ratio * given[:-1]) < 0.05 and abs(ratio) > 1e-3:
+    if _away(shown[1:], ratio * given[:-1]) < 0.05 * abs(ratio) and abs(ratio) > 1e-3:
         name = "sign" if ratio < 0 else "observation scale"
         sentence = f"The last action is shown {ratio:.3g} times as large as the contract's scale makes it."
         yield Check(name, SIGNALS, FAIL, sentence, ratio, 1.0, fix="Correct the term's scale.")
@@ -133,6 +162,34 @@ def turning(signals: Signals, dt: float) -> tuple[float, float, Array] | None:
     return straight if straight[1] > 0.9 * best[1] else best
 
 
+def uneven_gyro(signals: Signals, dt: float) -> Check | None:
+    """A gyro one of whose axes has another factor than the others, by how gravity turns: dg/dt = -(S w) x g with S diagonal."""
+    if "gyro" not in signals or "gravity" not in signals:
+        return None
+    g, w = signals["gravity"], signals["gyro"]
+    middle, rate, change = (g[1:] + g[:-1]) / 2, (w[1:] + w[:-1]) / 2, g[1:] - g[:-1]
+    known = np.isfinite(np.hstack([middle, rate, change])).all(axis=1)
+    if known.sum() < FEW:
+        return None
+    each = [-dt * np.cross(rate[known] * axis, middle[known]).ravel() for axis in np.eye(3)]
+    matrix, wanted = np.array(each).T, change[known].ravel()
+    factors, *_ = np.linalg.lstsq(matrix, wanted, rcond=None)
+    left = float(np.var(wanted - matrix @ factors))
+    doubt = np.sqrt(left * np.diag(np.linalg.pinv(matrix.T @ matrix)))
+    if left > (1 - RELATED) * float(np.var(wanted)):
+        return None
+    # the heading turns gravity only where the robot leans, so z is not judged
+    sure = [float(factors[i]) for i in range(2) if abs(factors[i]) > 5 * doubt[i] and np.std(rate[known, i]) > 0]
+    if len(sure) < 2 or all(map(_off, sure)) or not any(f < 0 or abs(math.log(f)) > math.log(UNEVEN) for f in sure):
+        return None
+    axis = int(np.argmax([_off(f) for f in sure]))
+    factor = sure[axis]
+    degrees = factor > 0 and min(abs(math.log(factor * DEGREES)), abs(math.log(factor / DEGREES))) < math.log(FACTOR)
+    name = "sign" if factor < 0 else "degrees" if degrees else "observation scale"
+    sentence = f"Gravity turns {factor:.3g} times as fast about {'xy'[axis]} as the gyro says, and as fast about {'yx'[axis]}."
+    return Check(name, SIGNALS, FAIL, sentence, factor, FACTOR, fix=f"Correct the gyro's {'xy'[axis]}.")
+
+
 def rolling(signals: Signals, dt: float) -> tuple[float, float, int] | None:
     """How positions change against the speeds shown: factor on the speeds, correlation, and by how many periods speeds lag."""
     if "q" not in signals or "dq" not in signals:
@@ -200,23 +257,27 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
         yield Check("lagged observation", SIGNALS, FAIL, sentence, abs(roll[2]), 0, "periods", "Read both at one moment.")
         return
     factor = {
-        "gyro": turn[0] if turn and turn[1] > RELATED else None,
-        "dq": roll[0] if roll and abs(roll[1]) > RELATED else None,
+        "gyro": turn[:2] if turn and turn[1] > RELATED else None,
+        "dq": roll[:2] if roll and abs(roll[1]) > RELATED else None,
     }
+    if (uneven := uneven_gyro(signals, dt)) is not None:
+        yield uneven
+        return
     if turn and turn[1] > RELATED and not np.array_equal(turn[2], np.eye(3)):
         yield _axes(turn[2], turn[1])
         return
-    both = [f for f in factor.values() if f is not None]
-    if len(both) == 2 and all(_off(f) for f in both) and not _off(both[0] / both[1]):
+    both = [f[0] for f in factor.values() if f is not None and _off(*f)]
+    if len(both) == 2 and not _off(both[0] / both[1]):
         right = 1e3 * dt * float(np.mean(both))
         fast = f"{np.mean(both):.2g} times as fast as in {1e3 * dt:g} ms"
         sentence = f"Positions and orientation change {fast}: the period was {right:.3g} ms."
         yield Check("period", SIGNALS, FAIL, sentence, right, 1e3 * dt, "ms", f"Set timing.control_dt to {right / 1e3:.3g} s.")
         return
-    for kind, f in factor.items():
-        if f is None:
+    for kind, found in factor.items():
+        if found is None:
             continue
-        if not _off(f):
+        f = found[0]
+        if not _off(*found):
             yield Check(f"{kind} against motion", SIGNALS, PASS, f"The motion is {f:.2f} times what {kind} says.", f, FACTOR)
         elif f < 0:
             yield Check("sign", SIGNALS, FAIL, f"{kind} has the wrong sign.", f, 1.0, fix=f"Negate the term of kind {kind}.")
@@ -227,8 +288,12 @@ def motion(contract: Contract, signals: Signals) -> Iterator[Check]:
             yield Check(name, SIGNALS, FAIL, sentence, f, FACTOR, fix=f"Correct the scale or unit of the term of kind {kind}.")
 
 
-def _off(factor: float) -> bool:
-    return factor <= 0 or abs(math.log(factor)) > math.log(FACTOR)
+def _off(factor: float, related: float = 1.0) -> bool:
+    """Whether a factor on the speeds is another one than 1, by whatever noise in speeds and in positions makes of it.
+
+    Regressed on noisy speeds it comes out too small, by the square of the correlation at most where all noise is theirs.
+    """
+    return factor <= 0 or abs(math.log(np.clip(1.0, factor, factor / related**2))) > math.log(FACTOR)
 
 
 def _axes(axes: Array, related: float) -> Check:

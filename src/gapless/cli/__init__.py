@@ -46,8 +46,8 @@ def main(argv: list[str] | None = None) -> None:
         if where is None:
             sys.stdout = None  # what is still in it cannot be written either
         _end(f"{where}: {error.strerror}" if where else f"{error.strerror}: not everything could be written", 2)
-    except KeyboardInterrupt:
-        _end("stopped", 130)
+    except KeyboardInterrupt as error:
+        _end(str(error) or "stopped", 130)
 
 
 def overview() -> str:

@@ -1,4 +1,4 @@
-"""`gapless delta`: what must be added to a policy's actions in simulation so that it moves as on the robot."""
+"""`gapless delta`: what simulation must add to actions so that it moves as the robot."""
 
 from __future__ import annotations
 

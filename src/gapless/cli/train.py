@@ -13,6 +13,11 @@ from gapless.cli.options import ABOUT, About, Flag, Json, Overwrite, Preset, Rob
 if TYPE_CHECKING:
     from gapless.learn import News, Progress, Run
 
+Adapt = Annotated[
+    Literal["teacher", "student", "rma", "osi", "es", "maml", "norml", "inverse", "residual", "forces"] | None,
+    tyro.conf.arg(help_behavior_hint=""),
+]
+
 
 def train(
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing")],
@@ -28,14 +33,10 @@ def train(
     history: int = 1,
     lstm: Annotated[int, tyro.conf.arg(metavar="CELLS")] = 0,
     residual: Flag = False,
-    adapt: Annotated[
-        Literal["teacher", "student", "rma", "osi", "es", "maml", "norml", "inverse", "residual", "forces"] | None,
-        tyro.conf.arg(help_behavior_hint=""),
-    ] = None,
+    adapt: Adapt = None,
     latent: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     adr: Flag = False,
     adr_grow: float = 0.5,
-    adr_shrink: float = 0.2,
     about: About = ABOUT,
     terrain: Literal["flat", "rough", "steps", "slopes", "mixed"] = "flat",
     seed: int = 0,
@@ -53,8 +54,7 @@ def train(
     Args:
         task: velocity (legs), stand (legs), reach (arm), drive (rover), swing (bench).
         belief: What is known about the robot, as `gapless fit` writes it.
-        preset: What worlds are drawn from: narrow is the belief, and the default with one; wide are the ranges of the field;
-            informed is the belief, and those ranges for all that it does not speak of.
+        preset: What worlds are drawn from: narrow (the belief; so with one), wide (the field's ranges) or informed (both).
         out: The run's folder: policy, checkpoints, TensorBoard events, a clip (none with --json).
         iterations: Updates of the policy; the task's own unless given.
         worlds: Robots that learn at once; the task's own unless given.
@@ -67,8 +67,7 @@ def train(
             gapless adapt; residual adds to the policy of --from; forces pulls at the robot.
         latent: With --adapt: numbers that the teacher's encoder makes of the parameters, 0 for none; 1 to 3 suit a search.
         adr: Let ranges grow from the model, or from the belief, as far as the policy can follow; they end in ranges.json.
-        adr_grow: With --adr, the success at the end of a range at which it grows.
-        adr_shrink: And at which it shrinks.
+        adr_grow: With --adr, the success at the end of a range at which it grows, from 0.2 to 1.
         terrain: What the robots learn on; its hardness grows over the first half.
         seed: The same seed gives the same policy.
         resume: Go on where the run in the folder stopped; everything else is as it was given then.
@@ -76,14 +75,11 @@ def train(
     """
     from gapless.learn import load_run, plan_run
 
-    if resume:
-        run = load_run(options.wanted(out, "the run that is resumed", "runs/walk"))
-    else:
-        settings = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
-        ranges = {"adr": adr, "adr_grow": adr_grow, "adr_shrink": adr_shrink}
-        more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
-        run = plan_run(task, robot, belief, preset, settings, **more, **ranges)
+    ppo = {"iterations": iterations, "worlds": worlds, "rate": rate, "recurrent": lstm or None}
+    more = {"seed": seed, "history": history, "residual": residual, "stated": about.stated(), "terrain": terrain}
+    more |= {"adr": adr, "adr_grow": adr_grow}
     out = options.wanted(out, "the run", "runs/walk")
+    run = load_run(out) if resume else plan_run(task, robot, belief, preset, ppo, **more)
     _fits(task, run, adapt, latent, resume, start)
     options.result_folder(out, overwrite or resume, "checkpoint.pt", "best.npz", "policy.onnx")
     options.assumed(run.twin())
@@ -101,6 +97,8 @@ def _fits(task: str, run: Run, adapt: str | None, latent: int | None, resume: bo
         raise BadInput(f"the run that is to be resumed is of task {run.task}, not {task}")
     if adapt and resume and adapt != "teacher":
         raise BadInput(f"--resume goes on with a teacher or a plain training, not with {adapt}; start anew in another folder")
+    if adapt and run.adr:
+        raise BadInput("ranges that grow and --adapt do not go together yet: give either --adr or --adapt")
     if latent is not None and adapt not in ("teacher", "student", "rma", "osi"):
         raise BadInput("--latent is about what a teacher is told: it goes with --adapt teacher, student, rma or osi")
     if adapt == "forces" and start is not None:

@@ -22,16 +22,14 @@ STRANGE = 4.0
 def update(belief: Gaussian, asked: Asked, real: Rollouts, rng: np.random.Generator) -> tuple[Gaussian, str]:
     """The belief after a round, and what is to be said of it.
 
-    Rollouts are summed up by the principal components of what simulated robots do. Where the robot does nothing like it, what
-    the network says of it is worth nothing: the summary is brought to the edge of what was simulated, and that is said.
+    Rollouts are summed up by the principal components of what is seen of simulated robots; all else of these is off within its
+    tolerance. Where the robot does nothing like it, what the network says of it is worth nothing: the summary is brought to the
+    edge of what was simulated, and that is said.
     """
     x = drawn(belief, SIMULATIONS, rng)
-    simulated = asked.simulated(belief.space.clip(belief.space.from_scaled(x)), belief.space)
-    flat = np.nan_to_num(simulated.mean(axis=1), nan=0.0).reshape(len(x), -1)
-    measured = real.seen.mean(axis=0).reshape(1, -1)
-    scale = np.repeat(simulated.std(axis=(0, 1, 2)) + 1e-6, 1)
-    flat, measured = (each.reshape(len(each), -1, len(scale)) / scale for each in (flat, measured))
-    summary, seen, out = summed_up(flat.reshape(len(x), -1), measured.reshape(1, -1))
+    simulated = asked.simulated(belief.space.clip(belief.space.from_scaled(x)), belief.space, rng)
+    scale = np.nanstd(simulated, axis=(0, 1, 2)) + 1e-6
+    summary, seen, out = summed_up(*(np.nan_to_num(asked.features(each, scale)) for each in (simulated, real.seen[None])))
     values, _ = learn_flow(x, summary, seen, DRAWS, int(rng.integers(2**31)))
     values = np.clip(values, *belief.space.bounds)
     covariance = np.cov(values.T).reshape(len(belief.space), -1) + NARROWEST**2 * np.eye(len(belief.space))

@@ -27,7 +27,10 @@ STANDIN = Path(__file__).with_name("standin.toml")
 
 
 def _folder(value: os.PathLike[str] | str, what: str) -> str:
-    return text(os.fspath(value), what)
+    folder = text(os.fspath(value), what)
+    if folder and not (Path(folder) / "policy.onnx").is_file():
+        raise BadInput(f"{what}: there is no policy.onnx in {folder}: name the folder of a training (gapless train)")
+    return folder
 
 
 @dataclass(frozen=True)

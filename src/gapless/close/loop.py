@@ -76,10 +76,11 @@ def close(
         logs = log_of(case, stages)
         admit(record_twin(case, logs[0]), logs)
     stages.folder.mkdir(parents=True, exist_ok=True)
+    if case.standin is None:  # nothing is asked of the robot any more: what its logs tell comes before any training
+        _told(case, stages)
     policies = _policies(case, stages)
     trials = _first_trials(case, stages, policies)
-    causes = None if walking(case) else _explained(case, stages)
-    known = identified(case, stages)
+    causes, known = _told(case, stages)
     choice, checked = _choose(case, stages, policies, trials, known, _old(trials, policies), TUNED)
     if _worth_another(case, stages, trials, choice):
         log, now = stages.place("log") / "log.npz", stages.below("again")
@@ -93,6 +94,11 @@ def close(
         result = _scored(case, stages, result, policies, oracle)
     result.save(stages.folder)
     return result
+
+
+def _told(case: Case, stages: Stages) -> tuple[dict[str, Any] | None, Identified]:
+    """What the logs tell: causes of the gap, but for a robot that walked, and what is believed."""
+    return None if walking(case) else _explained(case, stages), identified(case, stages)
 
 
 def _policies(case: Case, stages: Stages) -> dict[str, Path]:

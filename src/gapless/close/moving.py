@@ -9,6 +9,7 @@ a policy that loses more on the robot than an earlier one is not built on.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,7 +87,12 @@ def updated(case: Case, stages: Stages, name: str, method: str, belief: Path, as
         table = read_json(folder / "update.json")
         return Updated(folder / "belief.json", bool(table["taken"]), str(table["said"]), table["before"], table["after"])
 
-    inputs = {"method": method, "belief": sha256(belief), "policy": contents(asked.policy), "seen": float(real.seen.sum())}
+    inputs = {
+        "method": method,
+        "belief": sha256(belief),
+        "policy": contents(asked.policy),
+        "seen": hashlib.sha256(real.seen.tobytes()).hexdigest(),
+    }
     inputs |= {"robot": sha256(*files_of(case.robot)), "stated": case.stated, "seed": case.seed}
     return stages.run(name, inputs, make, load, says=f"{method}: what the rollouts say of the robot")
 
@@ -124,10 +130,10 @@ def rounds_of(case: Case, stages: Stages, method: str, rounds: int = ROUNDS, bel
     done: list[MovedRound] = []
     runs = ROLLOUTS if case.standin is not None else len(case.logs)
     least, best = np.inf, 0
-    for k in range(rounds if case.standin is not None else 1):
+    left = int((case.budget - stages.spent) / (runs * SECONDS) + 1e-6)
+    rounds = min(rounds, left) if case.standin is not None else 1
+    for k in range(rounds):
         each = stages.below(f"{method}/round{k}")
-        if case.standin is not None and stages.spent + runs * SECONDS > case.budget + 1e-6:
-            break
         asked = Asked(case, policies[-1], runs)
         real = rolled_out(case, each, "rollouts", asked)
         lost, said = float(np.mean(real.lost)), ""

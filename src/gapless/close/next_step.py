@@ -49,8 +49,8 @@ def advised(case: Case, belief: Gaussian, policy: Path, rng: np.random.Generator
         other.commands = command[None]
 
         def measure(x: Array, chance: np.random.Generator) -> Array:
-            seen = other.simulated(space.clip(space.from_scaled(x)), space)
-            return seen.reshape(len(x), -1)
+            seen = other.simulated(space.clip(space.from_scaled(x)), space, chance)
+            return other.features(seen, np.nanstd(seen, axis=(0, 1, 2)) + 1e-6)
 
         words = f" at {', '.join(f'{v:.1f}' for v in command)}" if len(command) else ""
         return Experiment(f"another policy rollout{words}", SECONDS, measure)

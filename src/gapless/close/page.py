@@ -20,6 +20,8 @@ HEADLINE = {
     "not trusted": "The fit cannot be trusted, so nothing was trained in it.",
     "untried": "The tuned policy is ready, but nobody has tried it on the robot.",
 }
+SHOWN = 6
+"""Of what is unknown."""
 
 
 def verdict(result: Closed) -> Verdict:
@@ -34,6 +36,9 @@ def verdict(result: Closed) -> Verdict:
             text[-1] += f"; its velocity error went from {first.velocity_error:.3f} to {last.velocity_error:.3f} m/s."
         else:
             text[-1] += f"; it succeeded in {percent(first.success)} and does in {percent(last.success)} now."
+        if oracle := result.course.get("oracle"):
+            error = f", with {oracle.velocity_error:.3f} m/s" if known(oracle.velocity_error) else ""
+            text.append(f"A policy tuned on the robot as it really is falls in {percent(oracle.falls)}{error}.")
     text.append(result.why)
     text.append(f"{result.robot_seconds:.0f} of {result.budget:g} s of robot time were spent.")
     return Verdict(" ".join(text), good=result.answer in ("closed", "nothing to gain"))
@@ -49,7 +54,9 @@ def sections(result: Closed) -> Iterator[Section | None]:
     yield _curve(result)
     yield _spent(result)
     if result.unknown:
-        yield Section("What is still unknown", result.unknown)
+        rest = len(result.unknown) - SHOWN
+        more = [f"And {rest} more, which the page of the fit has."] if rest > 0 else []
+        yield Section("What is still unknown", [*result.unknown[:SHOWN], *more])
 
 
 def glance(result: Closed) -> Iterator[RenderableType]:

@@ -14,7 +14,7 @@ from gapless.close.case import Case
 from gapless.close.field import contents, field_twin
 from gapless.close.stages import Stages
 from gapless.errors import BadInput
-from gapless.identify import quantiles
+from gapless.identify import quantiles, robots_of
 from gapless.learn import Environment, play_course, task_of, with_commands
 from gapless.logs import load_mapping, read
 from gapless.plain import read_json, write_json
@@ -79,10 +79,14 @@ class Asked:
         )
         return Rollouts(contents(self.policy), seen, lost)
 
-    def simulated(self, values: Array, space: Space) -> Array:
-        """On robots with these parameters, (n, parameters). Shape: (n, runs, periods, columns)."""
+    def simulated(self, values: Array, space: Space, rng: np.random.Generator | None = None) -> Array:
+        """On robots with these parameters, (n, parameters); with `rng` all else is off within its tolerance.
+
+        Shape: (n, runs, periods, columns).
+        """
+        every = self.twin.expand(values, space) if rng is None else robots_of(self.twin, space, space.to_scaled(values), rng)
         different, of = np.unique(self.commands, axis=0, return_inverse=True) if self.commands.size else (self.commands[:1], 0)
-        robots = np.repeat(self.twin.expand(values, space), len(different), axis=0)
+        robots = np.repeat(every, len(different), axis=0)
         seen, _ = self._run(self.twin, robots, np.tile(different, (len(values), 1)), self._case.seed)
         by_command = seen.reshape(len(values), len(different), *seen.shape[1:])
         return by_command[:, np.broadcast_to(np.ravel(of), (len(self.commands),))]
@@ -104,22 +108,24 @@ class Asked:
         result = play_course(environment, task, self._loaded, rng, 0.0, self.seconds, watch, values)
         return np.stack(rows, axis=1), losses(result)
 
+    def features(self, seen: Array, scale: Array) -> Array:
+        """What robots (n, runs, periods, columns) did, in numbers that are near where motions are alike. Shape: (n, numbers).
+
+        Smoothed in time; where rollouts cannot be aligned, their distributions, but for the first second. scale: of columns.
+        """
+        n = len(seen)
+        if not self.aligned:
+            late = seen[:, :, round(SETTLES / self.twin.control_dt) :]
+            return quantiles(late.reshape(n, -1, late.shape[-1]) / scale).reshape(n, -1)
+        from scipy.ndimage import gaussian_filter1d
+
+        return np.asarray(gaussian_filter1d(seen / scale, SMOOTH, axis=2, truncate=CUT)).reshape(n, -1)
+
     def cost(self, simulated: Array, real: Array) -> Array:
         """How far simulated robots (n, runs, periods, columns) are from the real rollouts. Shape: (n,)."""
         scale = real.std(axis=(0, 1)) + 1e-6
-        if not self.aligned:
-            first = round(SETTLES / self.twin.control_dt)
-            n, runs = simulated.shape[:2]
-            ours = quantiles(real[:, first:].reshape(-1, real.shape[-1]) / scale)
-            theirs = quantiles(simulated[:, :, first:].reshape(n, runs * (real.shape[1] - first), -1) / scale)
-            return np.abs(np.nan_to_num(theirs, nan=10.0) - ours).mean(axis=-1)
-        return self._aligned((simulated - real) / scale)
-
-    def _aligned(self, off: Array) -> Array:
-        from scipy.ndimage import gaussian_filter1d
-
-        off = gaussian_filter1d(np.nan_to_num(off, nan=10.0), SMOOTH, axis=-2, truncate=CUT)
-        return np.asarray(np.abs(off).mean(axis=(1, 2, 3)) + (off**2).mean(axis=(1, 2, 3)))
+        off = np.nan_to_num(self.features(simulated, scale) - self.features(real[None], scale), nan=10.0)
+        return np.asarray(np.abs(off).mean(axis=1) + (self.aligned * off**2).mean(axis=1))
 
 
 def _row(environment: Environment) -> Array:

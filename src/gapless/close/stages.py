@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -126,10 +127,16 @@ class Stages:
             raise StageFailed(f"stage {name}: {error}; mend that and run the same again: {self.folder} is kept") from None
         except PhysicsError as error:
             raise PhysicsError(f"stage {name}: {error}; what was done before is kept in {self.folder}") from None
+        except OSError as error:
+            reason = error.strerror or error
+            raise StageFailed(f"stage {name}: {reason}; mend that and run the same again: {self.folder} is kept") from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped in stage {name}: the same command goes on there") from None
         finally:
             took = before.computing + time.process_time() - cpu, before.wall + time.perf_counter() - began
             record = Record(before.key, done, robot if done else 0.0, *took)
-            write_json(folder / RECORD, record)
+            with contextlib.suppress(OSError):  # on a full disk the record stays as it was: not done
+                write_json(folder / RECORD, record)
         return record
 
     def key(self, name: str) -> str:

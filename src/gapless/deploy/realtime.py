@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import math
 import os
 import sys
 import time
@@ -45,10 +46,9 @@ class Times:
 
     def __init__(self) -> None:
         self.counts, self.count, self.largest = np.zeros(BINS, np.int64), 0, 0.0
-        self._log = float(np.log(_RATIO))
 
     def add(self, seconds: float) -> None:
-        bin = int(np.log(max(seconds, FINEST) / FINEST) / self._log)
+        bin = int(math.log(max(seconds, FINEST) / FINEST) / math.log(_RATIO))
         self.counts[min(bin, BINS - 1)] += 1
         self.count += 1
         self.largest = max(self.largest, seconds)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.errors import BadInput
-from gapless.files import atomic, refusing
+from gapless.files import atomic, check_zip, refusing, within
 from gapless.identify.flow import Flow, train_flow
 from gapless.identify.walking.numbers import Numbers
 from gapless.logs import Log
@@ -41,7 +41,8 @@ TESTED = 200
 DOUBT = 1.0
 """Real mismatches, in standard deviation, by which all else is off in the robots that are learnt from."""
 REGION = 0.9
-MOST_BYTES = 1 << 28
+MOST_BYTES, MOST_UNITS, MOST_LAYERS = 1 << 28, 1024, 32
+"""Of a file, and of a flow in one that comes from elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -124,18 +125,29 @@ class Amortised:
     def load(cls, path: str | os.PathLike[str], twin: Twin) -> Amortised:
         """Read what `save` wrote, for the robot that it was learnt for; nothing in the file is run."""
         path = Path(path)
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{path}: no file, or too large for a network of a posterior")
-        with refusing(f"{path}: not a network of a posterior", OSError, ValueError, KeyError, EOFError), np.load(path) as held:
-            table = {name: held[name] for name in held.files}
-            names, layers = [str(n) for n in table["names"]], tuple(int(x) for x in table["layers"])
-            flow_arrays = {name[5:]: array for name, array in table.items() if name.startswith("flow/")}
-            motion, along = np.asarray(table["motion"], float), np.asarray(table["along"], float)
-        space = posterior_space(twin, tuple(names))
-        if motion.shape[1] != len(twin.joints):
-            raise BadInput(f"{path}: of a robot with {motion.shape[1]} joints, and {twin.name} has {len(twin.joints)}")
-        flow = Flow.of_arrays(flow_arrays, (len(space), len(along)), (layers[0], layers[1]))
-        return cls(space, float(table["spread"]), motion, table["centre"], along, table["size"], flow, float(table["widened"]))
+        check_zip(path).close()
+        if path.stat().st_size > MOST_BYTES:
+            raise BadInput(f"{path}: larger than {MOST_BYTES >> 20} MB, which no network of a posterior is")
+        # zipfile, zlib and numpy each have their own errors for damaged data
+        with refusing(f"{path}: not a network of a posterior", Exception), np.load(path, allow_pickle=False) as held:
+            names = tuple(map(str, held["names"].tolist()))
+            table = {name: held[name].astype(float) for name in held.files if name != "names"}
+            units, layers = (int(x) for x in table.pop("layers"))
+            spread, widened = (float(table.pop(name)) for name in ("spread", "widened"))
+            motion, centre, along, size = (table.pop(name) for name in ("motion", "centre", "along", "size"))
+        space = posterior_space(twin, names)
+        with within(path):
+            if motion.ndim != 2 or motion.shape[1] != len(twin.joints):
+                raise BadInput(f"of another robot: it has not the {len(twin.joints)} joints of {twin.name}")
+            fits = along.ndim == 2 and along.shape[1] == motion.size and centre.shape == along[0].shape
+            fits = fits and size.shape == along[:, 0].shape and 1 <= units <= MOST_UNITS and 1 <= layers <= MOST_LAYERS
+            numbers = (np.array([spread, widened]), motion, centre, along, size, *table.values())
+            if not fits or not all(np.isfinite(each).all() for each in numbers):
+                raise BadInput(
+                    "not a network of a posterior: its arrays do not fit together, or have numbers that are not finite"
+                )
+            flow = Flow.of_arrays({name[5:]: array for name, array in table.items()}, (len(space), len(along)), (units, layers))
+        return cls(space, spread, motion, centre, along, size, flow, widened)
 
 
 def posterior_space(twin: Twin, names: tuple[str, ...] = ()) -> Space:

@@ -109,6 +109,7 @@ def fit_admitted(
         halves=state.halves,
         belief=belief,
         traces=traced,
+        finer=_at_half_step(state, finer),
     )
 
 
@@ -152,6 +153,20 @@ def _uncertainty(state: State, every: Sensitivity, halves: Array, finer: Array) 
     apart = unlike(state.twin, by_slopes)
     numbers = list({tuple(places) for each in apart for places in each.numbers})
     return unknown.belief(space, centre, every, numbers, halves, finer), by_slopes, apart
+
+
+def _at_half_step(state: State, finer: Array) -> Array:
+    """All numbers, and those of either half, moved as what was fitted is at half the time step. Shape: (3, parameters).
+
+    finer: what was fitted, there; scaled.
+    """
+    whole, vectors = state.twin.space, np.stack([state.values, *state.halves])
+    scaled, names = whole.to_scaled(vectors), whole.names
+    moved = finer - state.space.to_scaled(state.space.clip(state.values[_places(state)]))
+    for p, shift in zip(state.space.parameters, moved, strict=True):
+        scaled[:, [names.index(n) for n in p.members or (p.name,)]] += shift
+    changed = np.isin(names, [n for p in state.space.parameters for n in p.members or (p.name,)])
+    return np.where(changed, whole.clip(whole.from_scaled(scaled)), vectors)
 
 
 def _undetermined(state: State, belief: Gaussian, signals: tuple[str, ...]) -> list[unknown.Unknown]:

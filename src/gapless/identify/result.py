@@ -114,6 +114,8 @@ class Fit(Result):
     """Over the parameters that were fitted: a Gaussian, unless particles were asked for."""
     traces: list[Trace] = field(metadata=NOT_SAVED)
     """Each log beside what was predicted, for plots; a loaded fit has none."""
+    finer: Array = field(default_factory=lambda: np.empty((0, 0)), metadata=NOT_SAVED)
+    """`values` and `halves` as they would be in a simulation of half the time step that moves the same. Shape: (3, numbers)."""
 
     @property
     def predicts(self) -> bool:

@@ -22,10 +22,11 @@ from gapless.learn.judge import enter
 from gapless.learn.mirror import Mirror, joints as joint_mirror
 from gapless.learn.networks import FILE as NETWORKS, load_networks, save_networks
 from gapless.learn.presets import box_belief, draw_from
-from gapless.learn.run import UNSEEN, Golden, News, Run, evaluate, load_run, plan_run, save_trained, train
+from gapless.learn.run import UNSEEN, News, Run, load_run, plan_run, train
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Episode, Task, joint_terms
 from gapless.learn.tasks import task_of
+from gapless.learn.trained import Golden, evaluate, save_trained
 
 if TYPE_CHECKING:
     from gapless.learn import encoder as encoder

@@ -9,6 +9,8 @@ when it is full, its mean widens the range, narrows it or leaves it, and the buf
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from gapless.arrays import Array, Bools, Ints
 from gapless.errors import BadInput
 from gapless.learn.presets import box_belief
+from gapless.learn.settings import PPOSettings
 from gapless.twin import BeliefHistory, Box, Plain, Twin, belief_interval, combined, history, quantities
 
 BOUNDARY = 0.4
@@ -42,7 +45,7 @@ class GrowingRanges:
     It owns all of the difficulty: pushes, ground and commands grow and shrink by the success in ordinary worlds.
     """
 
-    def __init__(self, start: Box, step: Array, grow: float = GROW, shrink: float = SHRINK):
+    def __init__(self, start: Box, step: Array, grow: float = GROW, shrink: float = SHRINK, lasting: int = 1 << 31):
         """Begin.
 
         Args:
@@ -50,13 +53,14 @@ class GrowingRanges:
             step: by how much each parameter's ends move, scaled. Shape: (parameters,).
             grow: success at a bound at which it moves outwards.
             shrink: success at which it moves back.
+            lasting: periods after which worlds are made anew, as at every checkpoint of a training.
         """
         if not 0.0 <= shrink < grow <= 1.0:
             raise BadInput(
                 f"ranges grow at a success of {grow:g} and shrink at {shrink:g}: both are shares from 0 to 1, the first "
                 "larger, or they can never be met"
             )
-        self.grow, self.shrink, self.start, self._step = grow, shrink, start, step
+        self.grow, self.shrink, self.start, self._step, self._lasting = grow, shrink, start, step, lasting
         space = start.space
         self.quantities = tuple(dict.fromkeys(p.quantity for p in space.parameters))
         self._of: Bools = np.array([[p.quantity == q for p in space.parameters] for q in self.quantities])
@@ -66,15 +70,17 @@ class GrowingRanges:
         self.hardness = EASIEST
         self._open = np.argwhere([self._room(side) for side in (0, 1)])  # bounds that can move at all
         self._buffers: dict[str, list[float]] = {}
-        self._best = 0.0
+        self._best = -1.0  # nothing was judged
+        self._asked = False
         self.log: list[tuple[int, list[list[int]]]] = [(0, self.out.tolist())]
         """Steps by iteration."""
         self.said: list[str] = []
-        self._pinned: Ints = np.zeros(0, np.int64)
-        self._held: Array = np.zeros(0)
+        self.begin(0, 1.0, 1.0)
 
     @classmethod
-    def about(cls, twin: Twin, belief: Plain | None, grow: float = GROW, shrink: float = SHRINK) -> GrowingRanges:
+    def about(
+        cls, twin: Twin, belief: Plain | None, grow: float = GROW, shrink: float = SHRINK, lasting: int = 1 << 31
+    ) -> GrowingRanges:
         """Ranges of all that the field randomises: at first what is no news about the model, or a belief's 90 % intervals."""
         wide = box_belief(twin, quantities.ranges("wide"))
         if belief is not None:
@@ -94,7 +100,7 @@ class GrowingRanges:
         narrow = space.to_scaled(space.clip(high)) - space.to_scaled(space.clip(low)) < NARROWEST
         low = np.where(narrow, space.from_scaled(middle - NARROWEST), low)
         high = np.where(narrow, space.from_scaled(middle + NARROWEST), high)
-        return cls(Box(space, space.clip(low), space.clip(high)), step, grow, shrink)
+        return cls(Box(space, space.clip(low), space.clip(high)), step, grow, shrink, lasting)
 
     @property
     def box(self) -> Box:
@@ -112,11 +118,14 @@ class GrowingRanges:
         room = sign * (limit - self._ends[side]) > 1e-9
         return [bool(room[of].any()) for of in self._of]
 
-    def begin(self, n: int) -> None:
-        """Worlds are made anew: so many, the last of them at bounds."""
-        self._pinned = np.full(n, -1)
-        self._held = np.zeros((n, 2))
-        self._first = n - round(BOUNDARY * n)
+    def begin(self, n: int, seconds: float, dt: float) -> None:
+        """Worlds are made anew: so many, the last of them at bounds. seconds, dt: of an episode and of a period [s]."""
+        self._length, self._hold = round(seconds / dt), round(HOLD / dt)
+        self._periods, self._first = 0, n - round(BOUNDARY * n)
+        self._began: Ints = np.zeros(n, np.int64)
+        self._pinned: Ints = np.full(n, -1)
+        self._counts: Bools = np.zeros(n, bool)
+        self._held: Array = np.zeros((n, 2))
 
     @property
     def at_bounds(self) -> Bools:
@@ -127,7 +136,10 @@ class GrowingRanges:
         """Parameters of worlds that start anew; those at bounds have one quantity pinned. Shape: (len(ids), parameters)."""
         box = self.box
         values = box.sample(len(ids), rng)
-        self._held[ids] = 0.0
+        self._held[ids], self._began[ids] = 0.0, self._periods
+        # others end anywhere at first, and the last of all are cut off: of such episodes only failures would be seen
+        whole = self.at_bounds[ids] | (self._periods > 0)
+        self._counts[ids] = whole & (self._periods + self._length <= self._lasting)
         for row, world in enumerate(ids):
             self._pinned[world] = rng.integers(len(self._open)) if world >= self._first and len(self._open) else -1
             if self._pinned[world] >= 0:
@@ -136,11 +148,13 @@ class GrowingRanges:
                 values[row, of] = (box.low, box.high)[side][of]
         return values
 
-    def watch(self, success: Bools, time: Array, seconds: float, failed: Bools, timeout: Bools) -> None:
-        """A period has passed. time: since each episode began, which lasts `seconds`. Shape of each: (n,)."""
-        counts = time > seconds - HOLD
-        self._held[counts] += np.column_stack([success & ~failed, np.ones(len(success))])[counts]
-        for world in np.flatnonzero(failed | (timeout & (time >= seconds - 1e-6))):
+    def watch(self, success: Bools, failed: Bools, timeout: Bools) -> None:
+        """A period has passed. Shape of each: (n,)."""
+        self._periods += 1
+        age = self._periods - self._began
+        late = age > self._length - self._hold
+        self._held[late] += np.column_stack([success & ~failed, np.ones(len(success))])[late]
+        for world in np.flatnonzero(self._counts & (failed | (timeout & (age >= self._length)))):
             share = 0.0 if failed[world] else float(self._held[world, 0] / max(self._held[world, 1], 1.0))
             self._count(int(self._pinned[world]), share)
 
@@ -172,7 +186,10 @@ class GrowingRanges:
         self.log.append((iteration, self.out.tolist()))
 
     def in_vain(self, share: float) -> str:
-        """After a share of the training: why the thresholds may never be met; empty where one was."""
+        """After a share of the training: once, why thresholds may never be met; empty where one was."""
+        if self._asked or self._best < 0:
+            return ""
+        self._asked = True
         if self._best >= self.grow:
             return ""
         said = (
@@ -194,6 +211,7 @@ class GrowingRanges:
             "hardness": self.hardness,
             "buffers": {name: list(each) for name, each in self._buffers.items()},
             "best": self._best,
+            "asked": self._asked,
             "log": [[i, out] for i, out in self.log],
             "said": list(self.said),
         }
@@ -204,6 +222,21 @@ class GrowingRanges:
         if out.shape != self.out.shape:
             raise ValueError("ranges of other quantities")
         self.out, self.hardness, self._best = out, float(state["hardness"]), float(state["best"])
+        self._asked = bool(state["asked"])
         self._buffers = {str(name): [float(x) for x in each] for name, each in state["buffers"].items()}
         self.log = [(int(i), [list(map(int, row)) for row in rows]) for i, rows in state["log"]]
         self.said = [str(each) for each in state["said"]]
+
+
+def lasting(settings: PPOSettings, seconds: float, dt: float) -> PPOSettings:
+    """Settings with checkpoints so far apart that whole episodes fit between them, as worlds are made anew at each.
+
+    seconds, dt: of an episode and of a period [s].
+    """
+    needed = math.ceil(round(seconds / dt) / settings.steps)
+    if needed > settings.iterations:
+        raise BadInput(
+            f"ranges grow by whole episodes, and one of {seconds:g} s takes {needed} iterations: train for more than "
+            f"{settings.iterations} (--iterations)"
+        )
+    return dataclasses.replace(settings, every=max(settings.every, needed))

@@ -90,7 +90,7 @@ class Environment:
         self._rng = rng
         self._ranges, self._chance = ranges, rng.spawn(1)[0] if ranges else rng
         if ranges:
-            ranges.begin(n)
+            ranges.begin(n, task.episode.seconds, twin.control_dt)
         self.scene = Scene(twin, self.worlds, Gait(self.contract, n), len(task.commands), len(self.contract.action.joints))
         self._observer = Observer(self.contract, n)
         self._estimate = Estimator(twin, self.contract)
@@ -151,7 +151,7 @@ class Environment:
         ended = failed | timeout
         if self._ranges is not None:
             success = self.task.success(scene) if hasattr(self.task, "success") else ~failed
-            self._ranges.watch(np.asarray(success), now, self.task.episode.seconds, failed, timeout)
+            self._ranges.watch(np.asarray(success), failed, timeout)
         due = np.flatnonzero((now >= self._next_command) & ~ended)
         if len(due):
             self._ask(due)

@@ -6,42 +6,40 @@ train(run, Path("runs/walk"))
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gapless import files as disk
-from gapless.arrays import Array, Bools
 from gapless.checks import Checked, checked, flag, mapping, number, part_of, text, whole
 from gapless.errors import BadInput
-from gapless.learn.adr import GROW, SHRINK, GrowingRanges
+from gapless.learn.adr import GROW, SHRINK, GrowingRanges, lasting
+from gapless.learn.checkpoint import read_checkpoint, write_checkpoint
 from gapless.learn.context import context_of, with_context
 from gapless.learn.contract import build_contract
-from gapless.learn.environment import Environment, Frame
+from gapless.learn.environment import Environment
+from gapless.learn.events import events
 from gapless.learn.ground import on_terrain
 from gapless.learn.networks import FILE, load_networks, save_networks
 from gapless.learn.presets import draw_from
 from gapless.learn.settings import PPOSettings, ppo_settings
 from gapless.learn.task import Task
 from gapless.learn.tasks import task_of
+from gapless.learn.trained import evaluate, save_trained
 from gapless.plain import read_json, write_json
-from gapless.policy import Contract, load_policy, onnx_of, recurrent_of, save_policy
+from gapless.policy import Contract, load_policy
 from gapless.robots import files_of
 from gapless.twin import Belief, Stated, Twin, belief_entropy, load_belief, recipe_of, save_belief
 
 if TYPE_CHECKING:
-    from gapless.learn.learner import Deterministic, Progress
-
-Golden = tuple[Frame, ...]
-"""Observations (frames, width) and the actions that were given to them."""
+    from gapless.learn.learner import Progress
 
 FORMAT = "gapless run 1"
 BELIEF, RANGES = "belief.json", "ranges.json"
@@ -49,10 +47,6 @@ HISTORY = "ranges"
 """Folder of how ranges grew: history.json and its page."""
 UNSEEN = 96
 """Robots that no training sees, on which checkpoints are compared."""
-UNSEEN_SECONDS = 5.0
-GOLDEN = 64
-"""Frames that prove an exported policy."""
-MAX_CHECKPOINT = 1 << 30  # bytes
 MISFIT = RuntimeError, KeyError, ValueError, TypeError, AttributeError
 """What networks of another shape raise when they are loaded."""
 
@@ -128,7 +122,8 @@ class Run(Checked):
         """The ranges that grow, as they begin; None where they do not."""
         if not self.adr:
             return None
-        return GrowingRanges.about(twin, load_belief(self.belief) if self.belief else None, self.adr_grow, self.adr_shrink)
+        belief, lasts = load_belief(self.belief) if self.belief else None, self.settings.steps * self.settings.every
+        return GrowingRanges.about(twin, belief, self.adr_grow, self.adr_shrink, lasts)
 
     def hashes(self) -> dict[str, str]:
         """Of the robot's files and the belief's as they are now."""
@@ -174,7 +169,11 @@ def plan_run(
     preset = preset or ("narrow" if belief else "wide")
     robot = str(Path(robot).resolve()) if Path(robot).is_file() else robot
     run = Run(task, robot, preset, str(Path(belief).resolve()) if belief else "", **more)
-    return dataclasses.replace(run, settings=dataclasses.replace(ppo_settings(task, run.twin()), **stated))
+    twin = run.twin()
+    chosen = dataclasses.replace(ppo_settings(task, twin), **stated)
+    if run.adr:
+        chosen = lasting(chosen, task_of(task, twin).episode.seconds, twin.control_dt)
+    return dataclasses.replace(run, settings=chosen)
 
 
 def load_run(folder: Path) -> Run:
@@ -194,14 +193,6 @@ def load_run(folder: Path) -> Run:
         if missing:  # a default of today may not be that of the training
             raise BadInput(f"settings lack {missing[0]}")
         return part_of(table, "the run", Run)
-
-
-class Acts(Protocol):
-    """A policy without exploration, for any number of robots."""
-
-    def __call__(self, observation: Frame) -> Frame: ...
-
-    def reset(self, which: Bools) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -251,7 +242,7 @@ def train(
     tuned = training.begin(resume, start)
     progress: Progress | None = None
     try:
-        with _events(folder) as write:
+        with events(folder) as write:
             if tuned:
                 training.judge()  # the policy that is tuned further is the best so far
             while training.learner.iteration < last:
@@ -348,7 +339,7 @@ class _Training:
             return "", None
         self.ranges.keep(iteration)
         tenth = max(1, math.ceil(self._run.settings.iterations / 10))
-        said = self.ranges.in_vain(iteration / self._run.settings.iterations) if iteration == tenth else ""
+        said = self.ranges.in_vain(iteration / self._run.settings.iterations) if iteration >= tenth else ""
         return said, belief_entropy(self.ranges.box)
 
     def judge(self) -> float:
@@ -365,88 +356,6 @@ class _Training:
         return score
 
 
-def evaluate(policy: Acts, environment: Environment) -> tuple[float, Golden]:
-    """Reward per second of a policy, and golden frames: one robot in a row from its start, as a memory needs."""
-    observation = environment.reset()["policy"]
-    total, steps = 0.0, round(UNSEEN_SECONDS / environment.twin.control_dt)
-    frames: list[tuple[Frame, Frame]] = []
-    in_a_row = True
-    for _ in range(steps):
-        action = policy(observation)
-        if in_a_row and len(frames) < GOLDEN:
-            frames.append((observation[0].copy(), action[0].copy()))
-        step = environment.step(action)
-        ended = step.failed | step.timeout
-        policy.reset(ended)
-        in_a_row &= not ended[0]
-        total += float(step.reward.mean())
-        observation = step.observation["policy"]
-    return total / UNSEEN_SECONDS, tuple(np.array(x) for x in zip(*frames, strict=True))
-
-
-def save_trained(
-    policy: Deterministic,
-    environment: Environment,
-    golden: Golden,
-    folder: Path,
-    model_sha256: str,
-    drawn: Belief | None = None,
-) -> None:
-    """Write the policy into its folder, with all that training knows about it in its contract.
-
-    Args:
-        policy: that was trained.
-        environment: in which it was judged.
-        golden: observations, and the actions that were given to them.
-        folder: of the policy.
-        model_sha256: of the robot's files.
-        drawn: what it learned in, where that is not what the environment draws.
-    """
-    contract = environment.contract
-    contract = dataclasses.replace(
-        contract,
-        recurrent=recurrent_of(policy.memory),
-        source=dataclasses.replace(contract.source, run=folder.name),
-        robot=dataclasses.replace(contract.robot, model_sha256=model_sha256),
-        timing=dataclasses.replace(contract.timing, delay_range=delays(environment.twin, drawn or environment.worlds.belief)),
-    )
-    save_policy(folder, contract, onnx_of(policy.network, contract.width, policy.memory), *golden)
-
-
-def delays(twin: Twin, belief: Belief) -> tuple[float, float]:
-    """Least and most delay from reading to command in worlds that are drawn from a belief [s]."""
-    space = twin.space
-    drawn = twin.expand(belief.sample(1000, np.random.default_rng(0)), belief.space)
-
-    def column(quantity: str, end: Callable[..., Array]) -> Array:
-        of = [i for i, p in enumerate(space.parameters) if p.quantity == f"latency.{quantity}"]
-        return end(drawn[:, of], axis=1) if of else np.zeros(len(drawn))
-
-    low, high = (column("action", end) + column("observation", end) for end in (np.min, np.max))
-    return float(np.min(low)), float(np.max(high + column("jitter", np.max)))
-
-
-def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    import torch
-
-    with disk.atomic(path) as part:
-        torch.save(state, part)
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint; files from elsewhere may be anything, so nothing in them is run."""
-    import torch
-
-    if disk.regular(path).stat().st_size > MAX_CHECKPOINT:
-        raise BadInput(f"{path}: larger than {MAX_CHECKPOINT >> 20} MB, which is no checkpoint of such a policy")
-    with disk.refusing(f"{path}: not a checkpoint", Exception):  # torch, zipfile and pickle each have their own
-        state = torch.load(path, weights_only=True)
-    if not isinstance(state, dict) or not {"actor_state_dict", "critic_state_dict", "iteration"} <= set(state):
-        raise BadInput(f"{path}: not a checkpoint of a training run")
-    return state
-
-
 def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
     """Raise where networks of the same size would mean something else."""
     if (given.action.reference is None) != (wanted.action.reference is None):
@@ -459,30 +368,3 @@ def _same_meaning(start: Path, given: Contract, wanted: Contract) -> None:
     ):
         if a != b:
             raise BadInput(f"{start}: its {what} differ from those of this task and robot: it cannot be tuned further for them")
-
-
-@contextlib.contextmanager
-def _events(folder: Path) -> Iterator[Callable[[Any, float | None, float | None], None]]:
-    """TensorBoard, where it is installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        yield lambda progress, unseen, entropy: None
-        return
-    writer = SummaryWriter(log_dir=str(folder / "tensorboard"), flush_secs=10)
-
-    def write(progress: Progress, unseen: float | None, entropy: float | None) -> None:
-        figures = {"falls_per_second" if name == "falls" else f"reward/{name}": value for name, value in progress.terms.items()}
-        figures |= {f"metric/{name}": value for name, value in progress.metrics.items()}
-        figures |= {f"loss/{name}": value for name, value in progress.losses.items()}
-        figures |= {"reward": progress.reward, "learning_rate": progress.rate, "action_std": progress.std}
-        figures["steps_per_second"] = progress.steps / (progress.collect + progress.update)
-        figures |= {} if unseen is None else {"unseen_reward": unseen}
-        figures |= {} if entropy is None else {"ranges_entropy": entropy}
-        for name, value in figures.items():
-            writer.add_scalar(name, value, progress.iteration)
-
-    try:
-        yield write
-    finally:
-        writer.close()

@@ -18,7 +18,8 @@ from gapless.errors import BadInput, PhysicsError
 from gapless.logs import ERROR, STILL, Log, clock_findings, joint_findings, travel
 from gapless.measure.clean import WORTH, usable
 from gapless.measure.comparable import TIPPING, commands_for, fall, long_enough, moving
-from gapless.robots import Drive, base_joint
+from gapless.report import few
+from gapless.robots import Drive, base_joint, every_drive
 from gapless.twin import Twin
 from gapless.worlds import Replayer, quiet
 
@@ -78,7 +79,7 @@ def admitted_part(twin: Twin, log: Log, values: Array | None = None) -> tuple[Lo
     values: parameters over the twin's space; nominal unless given. Shape: (parameters,).
     """
     kept, left_out = _readable(twin, log)
-    notes = left_out + _ranges(twin, kept) + _follows(twin, kept)
+    notes = left_out + _unknown(twin, kept) + _ranges(twin, kept) + _follows(twin, kept)
     _overlaps(twin, kept)
     _survives(twin, kept, twin.space.nominal if values is None else values)
     return kept, notes
@@ -98,6 +99,30 @@ def _readable(twin: Twin, log: Log) -> tuple[Log, list[str]]:
         log = log.slice(log.start, fell - TIPPING)
     kept, left_out = usable(log, twin.joints, commands)
     return kept, fallen + left_out
+
+
+def _unknown(twin: Twin, log: Log) -> list[str]:
+    """A sentence about joints that carry driven ones, have no drive and were not measured: a planar base, say."""
+    model = twin.model
+    tied = {*model.wrap_objid[model.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT]}
+    tied |= {*model.eq_obj1id[model.eq_type == mujoco.mjtEq.mjEQ_JOINT]}
+    tied |= {d.joint for d in every_drive(model)}
+    driven = {d.name: int(model.jnt_bodyid[d.joint]) for d in twin.drives}
+    carriers = set(driven.values())
+    for body in range(model.nbody - 1, 0, -1):  # parents come before their children
+        carriers |= {int(model.body_parentid[body])} if body in carriers else set()
+    names = []
+    for j in (j for j in range(model.njnt) if j not in tied and model.jnt_type[j] != mujoco.mjtJoint.mjJNT_FREE):
+        name, body = model.joint(j).name, int(model.jnt_bodyid[j])
+        inside = any(body == at and name.startswith(f"{drive}_") for drive, at in driven.items())  # play or spring of a drive
+        names += [name] if body in carriers and not inside else []
+    absent = [name for name in names if name not in log["q"].columns]
+    if not absent:
+        return []
+    return [
+        f"{log.name}: {few(absent)} of {twin.name} move by themselves, carry other joints, and were not measured: each replay "
+        "starts with them in the home pose, so log them (in q), or fix them in the model if they were held"
+    ]
 
 
 def _ranges(twin: Twin, log: Log) -> list[str]:

@@ -9,7 +9,7 @@
 Nothing here knows a simulator; torch and onnx are only needed to write a policy.
 """
 
-from gapless.policy.act import targets
+from gapless.policy.act import clipped, processed, targets
 from gapless.policy.contract import Contract
 from gapless.policy.estimate import Estimator
 from gapless.policy.folder import load_policy, save_policy

@@ -16,7 +16,7 @@ from gapless.arrays import Array
 from gapless.identify import Fit, gain_of
 from gapless.logs import Log
 from gapless.measure import FREE_WINDOW, Split, Windows, mean_by, windows
-from gapless.residual.networks import LEAST, Tick
+from gapless.residual.networks import LEAST, Physics, Tick
 from gapless.residual.own_run import Recorder
 from gapless.robots import base_joint
 from gapless.twin import Residual, Twin, Wrench, base_speed
@@ -54,7 +54,6 @@ def pulled(fit: Fit, logs: Sequence[Log], split: Split, force: bool, tick: Tick)
     """A fit of a floating robot with a pull at its base where that helps (or is forced), and how good it is."""
     if not fit.twin.floating:
         return fit, None
-    signals = ("q", *(s for s in SIGNALS if all(s in log for log in logs)))
     speed = np.concatenate([_speeds(fit.twin, log, fit.values) for log in logs])
     blank = _blank(fit.twin, speed)
     twin = fit.twin.plus(Residual(base=blank))
@@ -62,14 +61,14 @@ def pulled(fit: Fit, logs: Sequence[Log], split: Split, force: bool, tick: Tick)
     mine = [i for i, name in enumerate(twin.space.names) if name.startswith("residual.wrench")]
     vectors = np.tile(twin.space.nominal, (3, 1))
     vectors[:, places] = [fit.values, *fit.halves]
-    data = windows(twin, logs, split, None, FREE_WINDOW, WINDOWS, signals=signals, rate=RATE)
+    data = _watched(twin, logs, split)
     before = data.errors(vectors)
     for row, (label, blocks) in enumerate((("all", None), ("first half", split.first), ("second half", ~split.first))):
         tick(f"pull at the base, evolving in {label}")
         some = (
             data
             if blocks is None
-            else windows(twin, logs, split, blocks, FREE_WINDOW, WINDOWS // 2, signals=signals, rate=RATE)
+            else windows(twin, logs, split, blocks, FREE_WINDOW, WINDOWS // 2, signals=data.signals, rate=RATE)
         )
         vectors[row, mine] = _evolved(some, vectors[row], mine)
     after = data.errors(vectors)
@@ -93,6 +92,27 @@ def pulled(fit: Fit, logs: Sequence[Log], split: Split, force: bool, tick: Tick)
         return fit, judged
     learnt = replace(blank, members=tuple(float(f"{w:.6g}") for w in vectors[0, mine]))
     return replace(fit, twin=fit.twin.plus(Residual(base=learnt)), values=vectors[0], halves=vectors[1:]), judged
+
+
+def carries(before: Physics, twin: Twin, vectors: Array, logs: Sequence[Log], split: Split) -> bool:
+    """Whether a twin with networks predicts how its base moves as well as physics does, held out; true where none floats.
+
+    Networks learn from positions of joints, and what they add there goes through the ground into the base.
+    """
+    if not twin.floating:
+        return True
+    square = []
+    for model, values in ((before.twin, before.vectors), (twin, vectors)):
+        data = _watched(model, logs, split)
+        held = split.held_out(data.block, *data.errors(values)[1:])[:, len(twin.joints) :]
+        square.append(list(mean_by(data.block, held**2, len(split)).T))
+    return not square[0] or gain_of(*square)[0] >= 0
+
+
+def _watched(twin: Twin, logs: Sequence[Log], split: Split) -> Windows:
+    """Windows of all logs, compared in joints and in what was measured of the base."""
+    signals = ("q", *(s for s in SIGNALS if all(s in log for log in logs)))
+    return windows(twin, logs, split, None, FREE_WINDOW, WINDOWS, signals=signals, rate=RATE)
 
 
 def _blank(twin: Twin, speed: Array) -> Wrench:

@@ -132,11 +132,11 @@ def learn_delta(
     scorer = Scorer(twin.joints, logs, split, split.spread(split.logs, SCORE_SECONDS / twin.model.nv), [], twin)
     tick("delta action: replaying the model as it is")
     before = scorer(twin, point, np.stack([point, point]), {})
-    physics = Physics(twin, np.tile(point, (3, 1)), {}, before)
+    physics = Physics(twin, np.tile(point, (3, 1)), {}, before, np.empty((0, 0)))
     nets, data = trained(physics, setting_of(twin, logs, split), True, lambda text: tick(f"delta action: {text}"))
     tick("delta action: checking in the full model")
     every = physics.predicted(Residual(tuple(nets), target=True), scorer)
-    kept = nets if force else worth_it(nets, before, every[2], len(split), noise(logs, twin.joints))
+    kept = nets if force else worth_it(nets, physics.best(scorer), every[2], noise(logs, twin.joints))
     grown, vectors, shown = every
     if not kept:
         grown, vectors, shown = twin, physics.vectors, before

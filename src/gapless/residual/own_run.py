@@ -76,19 +76,19 @@ class Recorder:
 def _rolled(model: mujoco.MjModel, data: mujoco.MjData, control: Array, record: Mapping[str, Array]) -> tuple[Array, Array]:
     """Step one world; what its degrees of freedom felt, and its pose before each step, (steps, nq).
 
-    Of each degree of freedom: position, velocity, bias, inertia, torque of drives and passive forces, and dry friction.
+    Of each degree of freedom: position, velocity, bias, inertia, passive forces, and dry friction.
     Shape: (6, steps, nv).
     """
     diagonal, places = model.M_rowadr + model.M_rownnz - 1, model.jnt_qposadr[model.dof_jntid]
     rubbed = np.flatnonzero(model.dof_frictionloss > 0)
     out, poses = np.zeros((6, len(control), model.nv)), np.empty((len(control), model.nq))
     qpos, qvel, bias, inertia, ctrl = data.qpos, data.qvel, data.qfrc_bias, data.M, data.ctrl
-    passive, drive, fields = data.qfrc_passive, data.qfrc_actuator, [(v, getattr(data, name)) for name, v in record.items()]
+    passive, fields = data.qfrc_passive, [(v, getattr(data, name)) for name, v in record.items()]
     for k in range(len(control)):
         ctrl[:] = control[k]
         out[0, k], out[1, k], poses[k] = qpos[places], qvel, qpos
         mujoco.mj_step(model, data)
-        out[2, k], out[3, k], out[4, k] = bias, inertia[diagonal], drive + passive
+        out[2, k], out[3, k], out[4, k] = bias, inertia[diagonal], passive
         if len(rubbed):
             first = data.ne
             out[5, k, rubbed] = data.efc_force[first : first + len(rubbed)]
@@ -149,7 +149,7 @@ def own_run(twin: Twin, log: Log, values: Array, window: float | None = None, st
 
 def _felt(model: mujoco.MjModel, d: Drive, parts: Array, control: Array, slope: Array, times: Array, measured: Array) -> Felt:
     """One joint's part of a run. times: of samples since its start [s]; measured: positions then, less the encoder's zero."""
-    dt, (x, v, bias, inertia, torque, friction) = model.opt.timestep, parts
+    dt, (x, v, bias, inertia, passive, friction) = model.opt.timestep, parts
     fixed = model.actuator_biasprm[d.actuator, :3] * (model.actuator_biastype[d.actuator] == mujoco.mjtBias.mjBIAS_AFFINE)
     base = model.actuator_gainprm[d.actuator, 0] * control + fixed[0]
     low, high = _range(model, d.actuator)
@@ -158,7 +158,8 @@ def _felt(model: mujoco.MjModel, d: Drive, parts: Array, control: Array, slope: 
     implicit = model.dof_damping[d.dof] - fixed[2] * ((asked > low) & (asked < high))
     gained = np.diff(v, append=2 * v[-1] - v[-2] if len(v) > 1 else v[-1]) / dt
     spring = float(model.jnt_stiffness[d.joint])
-    load = torque + spring * (x - model.qpos_spring[d.qpos]) + friction - (inertia + dt * implicit) * gained
+    # all that the drive had to overcome; other actuators at the joint, such as hysteresis, are a part of it
+    load = np.clip(asked, low, high) + passive + spring * (x - model.qpos_spring[d.qpos]) + friction - (inertia + dt * implicit) * gained
     target, between, at = np.full(len(x), np.nan), np.zeros(len(x)), times / dt
     row = np.floor(at + 1e-9).astype(int)
     good = (row >= 0) & (row < len(x)) & np.isfinite(measured)

@@ -20,7 +20,7 @@ from gapless.errors import BadInput
 from gapless.identify import SCORE_SECONDS, Fit, Rung, Scorer, by_block, gain_of, scores
 from gapless.logs import Log
 from gapless.measure import Trace, admit, split_logs
-from gapless.residual.base import pulled
+from gapless.residual.base import carries, pulled
 from gapless.residual.networks import LEAST, Physics, Tick, noise, setting_of, trained, unsuitable, worth_it
 from gapless.residual.result import Learnt, judged_joints
 from gapless.twin import Residual, Twin
@@ -57,16 +57,17 @@ def learn(fit: Fit, logs: Sequence[Log], mode: Mode = "auto", tick: Tick = lambd
         raise BadInput(f"--residual force: {why}")
     if why:
         return replace(fit, warnings=[*fit.warnings, f"no residual was learned: {why}"]), None
-    physics = Physics(twin, np.stack([fit.values, *fit.halves]), fit.zeros, fit.traces)
+    physics = Physics(twin, np.stack([fit.values, *fit.halves]), fit.zeros, fit.traces, fit.finer)
     nets, data = trained(physics, setting_of(twin, logs, split), False, lambda text: tick(f"{NAME}: {text}"))
     tick(f"{NAME}: checking in the full model")
     scorer = Scorer(twin.joints, logs, split, split.spread(split.logs, SCORE_SECONDS / twin.model.nv), [], twin)
     every = physics.predicted(Residual(tuple(nets)), scorer)
-    kept = nets if mode == "force" else worth_it(nets, fit.traces, every[2], len(split), noise(logs, twin.joints))
+    alone = physics.best(scorer)
+    kept = nets if mode == "force" else worth_it(nets, alone, every[2], noise(logs, twin.joints))
     grown, vectors, shown = every if len(kept) in (0, len(nets)) else physics.predicted(Residual(tuple(kept)), scorer)
     before, after = (by_block(t, "heldout", len(split)) for t in (fit.traces, shown))
     gain, error = gain_of(list(before.T), list(after.T))
-    added = mode == "force" or bool(kept and gain > max(error, LEAST))
+    added = mode == "force" or bool(kept and gain > max(error, LEAST) and carries(physics, grown, vectors, logs, split))
     heldout = float(np.sqrt(np.nanmean(after, axis=0)).mean())
     ladder = [*fit.ladder, Rung(NAME, heldout, gain, error, added)]
     tick(f"{NAME}: held-out {np.degrees(heldout):.3f} deg")

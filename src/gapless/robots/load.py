@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import mujoco
 import numpy as np
@@ -107,7 +108,7 @@ def _read(name: str, source: str, path: Path, floating: bool, packages: Sequence
             spec, warnings = _urdf(path, floating, packages)
         else:
             spec = mujoco.MjSpec.from_file(str(path))
-            warnings = [*name_unnamed(spec), *(_float(spec, path) if floating else ())]
+            warnings = [*name_unnamed(spec), *_total_mass(spec), *(_float(spec, path) if floating else ())]
         warnings += drive_joints(spec)
         model = spec.compile()
         if (height := missing_ground(model)) is not None:
@@ -135,6 +136,23 @@ def _urdf(path: Path, floating: bool, packages: Sequence[Path]) -> tuple[mujoco.
     if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
         said.append("no floating joint: the base is fixed to the world (--floating-base lets it move)")
     return spec, said
+
+
+def _total_mass(spec: mujoco.MjSpec) -> list[str]:
+    """Write the masses that a stated total (settotalmass) comes to into the bodies, in place, as MuJoCo is to do without it."""
+    total = spec.compiler.settotalmass
+    if total <= 0:
+        return []
+    with catch_warnings():
+        simplefilter("ignore", UserWarning)  # MuJoCo's, that this will end one day
+        model = spec.compile()
+    spec.compiler.settotalmass = -1
+    spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
+    for body in (body for body in spec.bodies[1:] if model.body(body.name).mass[0] > 0):
+        like = model.body(body.name)
+        body.explicitinertial, body.mass, body.fullinertia = True, like.mass[0], np.full(6, np.nan)
+        body.ipos, body.iquat, body.inertia = like.ipos, like.iquat, like.inertia
+    return [f"masses are scaled to the total of {total:g} kg that the file states (settotalmass)"]
 
 
 def _float(spec: mujoco.MjSpec, path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from gapless.errors import BadInput
 from gapless.files import text
 from gapless.report import few
 from gapless.robots.meshes import hull_of, readable, resolve
+from gapless.robots.urdf_text import AROUND, put_right
 
 MOVING = ("revolute", "continuous", "prismatic", "floating", "planar")
 SPECK = 1e-3, 0.01
@@ -51,17 +52,17 @@ def read_urdf(path: Path, limit: int, packages: Sequence[Path] = (), floating: b
         floating: whether the root moves freely.
     """
     try:
-        robot = ElementTree.fromstring(_xacro(path) if path.suffix.lower() == ".xacro" else text(path, limit))
+        robot = ElementTree.fromstring((_xacro(path) if path.suffix.lower() == ".xacro" else text(path, limit)).strip(AROUND))
     except ElementTree.ParseError as error:
         raise BadInput(f"{path} is not valid XML ({error})") from None
     if robot.tag != "robot":
         raise BadInput(f"{path} is no URDF: its first element is <{robot.tag}>, not <robot>")
     if not robot.findall("link"):
         raise BadInput(f"{path} has no links, so there is no robot in it")
+    sentences = [*put_right(robot)]
     hulls: dict[str, Array] = {}
     weighed = any(map(_mass, robot.findall("link")))
-    sentences = [*_meshes(robot, path, packages, hulls), *_masses(robot)]
-    sentences += [*_unlimited(robot), *_followers(robot)]
+    sentences += [*_meshes(robot, path, packages, hulls), *_masses(robot), *_unlimited(robot), *_followers(robot)]
     extension = _child(robot, "mujoco")
     _child(extension, "compiler").attrib.update(strippath="false", discardvisual="true", fusestatic="true")
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(robot, encoding="unicode"))
@@ -74,12 +75,16 @@ def read_urdf(path: Path, limit: int, packages: Sequence[Path] = (), floating: b
             geom.mass = 0.0
     for joint in (joint for joint in spec.joints if joint.limited == mujoco.mjtLimited.mjLIMITED_AUTO and not any(joint.range)):
         joint.limited = mujoco.mjtLimited.mjLIMITED_FALSE  # continuous, on purpose
-    if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
-        loose = spec.bodies[1].add_freejoint(name="floating_base")
-        spec.compile()  # fuses links that do not move into those that do: the root is to stay one, also where it is fixed
-        spec.compiler.fusestatic = False
-        if not floating:
-            spec.delete(loose)
+    if len(spec.bodies) < 2:
+        raise BadInput(f"{path} has no link but the world, so there is no robot in it")
+    root = spec.bodies[1]  # also where a link called world is the first, which MuJoCo takes for its own
+    if floating and root.joints and root.joints[0].type != mujoco.mjtJoint.mjJNT_FREE:
+        raise BadInput(f"{path}: its base cannot be let go, since link {root.name!r} moves against the world on a joint")
+    loose = None if root.joints else root.add_freejoint(name="floating_base")
+    spec.compile()  # fuses links that do not move into those that do: the root is to stay one, also where it is fixed
+    spec.compiler.fusestatic = False
+    if loose is not None and not floating:
+        spec.delete(loose)
     return Urdf(robot, spec, sentences)
 
 
@@ -128,15 +133,13 @@ def _xacro(path: Path) -> str:
 
 
 def _meshes(robot: Element, path: Path, packages: Sequence[Path], hulls: dict[str, Array]) -> Iterator[str]:
-    """Leave visuals out and let collision meshes name their files; those that cannot be had are left out and named.
+    """Let collision meshes name their files; those that cannot be had are left out and named.
 
     hulls: is filled with the corners of those that MuJoCo does not read, by file.
     """
     missing: list[str] = []
     strange: list[str] = []
     for link in robot.findall("link"):
-        for visual in link.findall("visual"):
-            link.remove(visual)
         for collision in link.findall("collision"):
             if (mesh := collision.find("geometry/mesh")) is None:
                 continue
@@ -173,7 +176,8 @@ def _masses(robot: Element) -> Iterator[str]:
     repaired = [name for name, link in links.items() if _mass(link) and _repair(link)]
     if repaired:
         yield f"inertias that no body can have were replaced by the nearest that one can have: {few(repaired)}"
-    specks = [name for name, fixed in _rigid_parts(robot) if name in links and not heavy.intersection(fixed)]
+    light = [name for name, fixed in _rigid_parts(robot) if name in links and not heavy.intersection(fixed)]
+    specks = [name for name in light if name != "world"]  # which MuJoCo takes for its own
     for name in specks:
         mass, radius = SPECK
         _put_inertia(links[name], mass, np.eye(3) * 0.4 * mass * radius**2)

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.errors import BadInput
 
 INPUTS = (
     "push",  # what the drive pushes with before its damping: error times gain, or the torque that was commanded [N m]
@@ -37,6 +38,8 @@ HEAD = 3 + 4 * COUNT  # numbers before the weights: hidden units, bound, waves; 
 MARKED = 0.4142135623  # in the last column of actuator_user: this drive has a network, whose numeric is in the column before
 TARGET = 0.7320508076  # there too: its network shifts what the drive is told, within its limits (delta action)
 PREFIX = "gapless_residual"
+STEP_NAME = "gapless_timestep"  # the numeric with the time step of training [s]
+STEP = 0.01  # share by which a time step may differ from that of training
 
 
 def weights(hidden: int) -> int:
@@ -54,6 +57,7 @@ def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]], targe
         user = list(actuator.userdata)[: spec.nuser_actuator - 2]
         actuator.userdata = user + [0.0] * (spec.nuser_actuator - len(user))
     spec.nuserdata += 1 + MEMORY * len(nets)
+    spec.add_numeric(name=STEP_NAME, data=[spec.option.timestep], size=1)
     for name, members in nets:
         place = len(spec.numerics)
         for k, numbers in enumerate(members):
@@ -65,6 +69,33 @@ def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]], targe
 def marked(model: mujoco.MjModel) -> bool:
     """Whether a model has drives with a network."""
     return bool(model.nuser_actuator >= 2 and np.isin(model.actuator_user[:, -1], (MARKED, TARGET)).any())
+
+
+def must_fit(model: mujoco.MjModel, same_step: bool = True) -> None:
+    """Refuse a model whose file was changed so that its networks cannot be computed, or were trained for another time step.
+
+    The compiled step believes what it reads: a wrong size would make it read other memory.
+    """
+    if not marked(model):
+        return
+    rows = np.flatnonzero(np.isin(model.actuator_user[:, -1], (MARKED, TARGET)))
+    for a in rows:
+        place = model.actuator_user[a, -2]
+        name = model.numeric(int(place)).name if place in range(model.nnumeric) else ""
+        data = model.numeric(name).data if name.startswith(f"{PREFIX}/{model.actuator(a).name}/") else np.zeros(1)
+        whole = len(data) > HEAD and data[0] >= 1 and len(data) == HEAD + weights(data[0]) and np.isfinite(data).all()
+        if not whole or model.nuserdata < 1 + MEMORY * len(rows) or model.actuator_ctrladr[a] < 0:
+            raise BadInput(
+                f"the learned torque of {model.actuator(a).name} in this model is not as it was written: its networks were cut "
+                "or moved; take twin.xml as `gapless fit` wrote it"
+            )
+    step = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, STEP_NAME)
+    trained = float(model.numeric_data[model.numeric_adr[step]]) if step >= 0 else model.opt.timestep
+    if same_step and abs(model.opt.timestep - trained) > STEP * trained:
+        raise BadInput(
+            f"the learned torque in this model was trained at a time step of {trained:g} s, and the model has "
+            f"{model.opt.timestep:g} s: use that step, or learn it again"
+        )
 
 
 @numba.njit(inline="always")

@@ -7,7 +7,7 @@ from typing import Any
 from gapless.files import refusing
 from gapless.policy.readers.draft import INFERRED, Draft
 from gapless.policy.readers.files import PolicyFiles
-from gapless.policy.readers.terms import RANGES
+from gapless.policy.readers.terms import in_order
 
 LISTS = {
     "kp": "joints.kp",
@@ -38,7 +38,7 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
         draft.put(field, data.get(key), f"{name}: {key}")
     ranges = data.get("command_ranges")
     if isinstance(ranges, dict):
-        draft.put("commands", {RANGES[k]: v for k, v in ranges.items() if k in RANGES}, f"{name}: command_ranges")
+        draft.put("commands", in_order(ranges), f"{name}: command_ranges")
     why = "holosoma shows terms sorted by name, oldest frame first, zeros before the first"
     draft.suppose("observation.major", "term", why)
     draft.suppose("observation.order", "oldest_first", why)

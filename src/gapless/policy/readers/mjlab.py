@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from gapless.errors import BadInput
+from gapless.policy.parts import CLOCKS
 from gapless.policy.readers.draft import INFERRED, Draft
 from gapless.policy.readers.files import PolicyFiles
 from gapless.policy.readers.terms import COMMANDS, fill, term
@@ -15,6 +16,8 @@ LISTS = {
     "action_scale": "action.scale",
 }
 VELOCITY = ("twist", "base_velocity", "velocity", "vel")
+OTHERS = {"history_length": "observation_history_lengths"}
+"""Keys that copies of whole_body_tracking have instead."""
 SIZES = {"motion_anchor_pos_b": 3, "motion_anchor_ori_b": 6}
 
 
@@ -45,7 +48,10 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
             else term(t, len(names), **({"dim": SIZES[t]} if t in SIZES else {}), **more)
             for t, more in zip(observed, stated, strict=True)
         ]
-        if fill(terms, network.width):
+        clocks = [t["name"] for t in terms if t.get("kind") in CLOCKS]
+        if clocks:
+            draft.notes.append(f"the period of {', '.join(clocks)} is not stated: state observation.terms")
+        elif fill(terms, network.width):
             total = sum(t["dim"] for t in terms)
             told = any("history" in more for more in stated)
             if not told and network.width and total != network.width and network.width % total == 0:
@@ -67,7 +73,7 @@ def _stated(data: dict[str, str], file: str, terms: list[str]) -> list[dict[str,
     """Scale, clip and history of each term, where the metadata has them: with commas between terms, semicolons within."""
     out: list[dict[str, Any]] = [{} for _ in terms]
     for key, field in (("scale", "scale"), ("history_length", "history"), ("clip", "clip")):
-        entries = data.get(f"observation_terms_{key}", "").split(",")
+        entries = data.get(f"observation_terms_{key}", data.get(OTHERS.get(key, ""), "")).split(",")
         if entries == [""]:
             continue
         if len(entries) != len(terms):

@@ -4,19 +4,20 @@ from typing import Any
 
 from gapless.checks import listed, number, numbers
 from gapless.errors import BadInput
-from gapless.policy.readers.draft import INFERRED, Draft
+from gapless.policy.readers.draft import INFERRED, OF_JOINTS, Draft
 from gapless.policy.readers.files import PolicyFiles, Yaml
 from gapless.policy.readers.terms import COMMANDS, OF_NAME, term
 
 SCALES = {"velocity": "lin_vel_scale", "gyro": "ang_vel_scale", "q": "dof_pos_scale", "dq": "dof_vel_scale"}
 SCALES |= {"command": "commands_scale"}
+CLOCKS = {"g1_phase": (1.25,), "phase": (0.25, 0.125, 0.0625)}
+"""Frequencies of its gait clocks, a sine and a cosine each, which stand in its program [Hz]."""
 FIELDS = {
     "rl_kp": "joints.kp",
     "rl_kd": "joints.kd",
     "default_dof_pos": "joints.default_pos",
     "torque_limits": "joints.effort_limit",
     "action_scale": "action.scale",
-    "joint_names": "joints.names",
     "dt": "timing.sim_dt",
     "decimation": "timing.decimation",
 }
@@ -51,8 +52,12 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
     def get(key: str, default: Any = None) -> Any:
         return entries.get(key, (default, ""))[0]
 
+    names = _names(draft, entries, policy)
     for key, field in FIELDS.items():
         if key in entries:
+            if field in OF_JOINTS and names and isinstance(entries[key][0], list) and len(entries[key][0]) != names:
+                draft.notes.append(f"{key} at {entries[key][1]} has another number of joints than the policy, {names}")
+                continue
             draft.put(field, *entries[key])
     if get("wheel_indices"):
         raise BadInput(f"{policy.path}: wheels are commanded in speed and legs in position; a policy of one kind is read")
@@ -67,6 +72,22 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
     return draft
 
 
+def _names(draft: Draft, entries: dict[str, tuple[Any, str]], policy: Yaml) -> int:
+    """Joints in the policy's order: the robot's, by `joint_mapping` where there is one; how many."""
+    if "joint_names" not in entries:
+        return 0
+    (names, where), (mapped, by) = entries["joint_names"], entries.get("joint_mapping", (None, ""))
+    names = listed(names, where)
+    if mapped is not None:
+        if not isinstance(mapped, list) or not all(isinstance(i, int) and 0 <= i < len(names) for i in mapped):
+            raise BadInput(f"{policy.path}: joint_mapping is not a list of the {len(names)} joints' numbers")
+        if mapped != list(range(len(names))):
+            where = f"{where}, in the order of joint_mapping at {by}"
+        names = [names[i] for i in mapped]
+    draft.put("joints.names", names, where)
+    return len(names)
+
+
 def _observation(draft: Draft, get: Any, entries: dict[str, tuple[Any, str]], policy: Yaml) -> None:
     count = len(listed(get("action_scale") or get("default_dof_pos") or [], "action_scale")) or get("num_of_dofs")
     if not isinstance(count, int) or not 0 < count < 1000:
@@ -74,16 +95,21 @@ def _observation(draft: Draft, get: Any, entries: dict[str, tuple[Any, str]], po
     frames = listed(get("observations_history") or [], "observations_history")
     history, newest_first = _history(policy, frames)
     bound = get("clip_obs")
-    terms = []
+    terms: list[dict[str, Any]] = []
+    more: dict[str, Any]
     for observed in listed(get("observations"), "observations"):
+        if (clocks := CLOCKS.get(str(observed))) is not None:
+            # no scale there
+            more = {"kind": "clock", "dim": 2, "history": history, "standing": "run"}
+            names = [f"{observed}_{i}" for i in range(len(clocks))] if len(clocks) > 1 else [observed]
+            terms += [{"name": n, "frequency": f, **more} for n, f in zip(names, clocks, strict=True)]
+            continue
         kind = OF_NAME.get(str(observed))
         if kind is None:
             draft.notes.append(f"the term {str(observed)[:40]} is not known, nor how many columns it has")
             return
         scale = get(SCALES.get(kind, ""), 1.0)
-        more: dict[str, Any] = {}
-        if kind.startswith("clock"):
-            raise BadInput(f"{policy.path}: the term {observed} needs its period; state observation.terms in an override file")
+        more = {}
         if bound is not None:  # after the scale there, before it here
             limit = number(bound, "clip_obs", low=0.0)
             each = [limit / abs(s) if s else limit for s in (numbers(scale, "scale") if isinstance(scale, list) else [scale])]

@@ -30,6 +30,12 @@ RANGES = {"lin_vel_x": "vx", "lin_vel_y": "vy", "ang_vel_z": "yaw_rate", "ang_ve
 """What frameworks call the commands of a velocity task."""
 
 
+def in_order(ranges: Mapping[str, Any]) -> dict[str, Any]:
+    """The commands of a velocity task in their order, with the range of each that is stated."""
+    stated = {RANGES[k]: v for k, v in ranges.items() if k in RANGES}
+    return {name: stated.get(name) for name in COMMANDS}
+
+
 def term(name: str, joints: int, scale: Any = 1.0, clip: Any = None, history: int = 1, **more: Any) -> dict[str, Any]:
     """A term by another framework's name. joints: that the policy drives."""
     kind = "command" if name in PARTS else OF_NAME.get(name, name)

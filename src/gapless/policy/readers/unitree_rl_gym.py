@@ -1,12 +1,17 @@
 """unitree_rl_gym: a YAML beside a TorchScript network; what goes in stands only in the authors' deployment scripts."""
 
+import re
+
 from gapless.checks import listed
 from gapless.policy.readers.draft import FRAMEWORK, INFERRED, Draft
-from gapless.policy.readers.files import PolicyFiles
+from gapless.policy.readers.files import PolicyFiles, Yaml
+from gapless.policy.readers.motors import joints_of_motors
 from gapless.policy.readers.terms import COMMANDS, term
 
 PERIOD = 0.8
 """Of the gait clock in its deployment scripts [s]."""
+LEG = re.compile("hip|thigh|calf|knee|ankle|foot", re.IGNORECASE)
+"""In the name of a leg's joint."""
 
 
 def can_read(files: PolicyFiles) -> bool:
@@ -29,14 +34,7 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
         draft.suppose("timing.control_dt", dt * steps, f"{yaml.at('control_decimation')} times simulation_dt", INFERRED)
     draft.suppose("action.offset", draft.get("joints.default_pos"), "targets are offsets from the default pose")
     count = len(listed(table["kps"], yaml.at("kps")))
-    motors = table.get("leg_joint2motor_idx")
-    if isinstance(motors, list) and joints and all(isinstance(i, int) and 0 <= i < len(joints) for i in motors):
-        why = f"{yaml.at('leg_joint2motor_idx')} counts motors; the order of the model's actuators is taken for theirs"
-        draft.put("joints.names", [joints[i] for i in motors], why, INFERRED)
-    elif len(joints) == count:
-        draft.put("joints.names", list(joints), "as many as the model's actuators, in whose order they are taken", INFERRED)
-    elif joints:
-        draft.notes.append(f"the policy drives {count} joints and the model has {len(joints)}: state joints.names")
+    _name(draft, yaml, count, joints)
     width = table.get("num_obs") or files.network.width
     scripts = "deploy_mujoco.py and deploy_real.py of unitree_rl_gym"
     if width == 11 + 3 * count:
@@ -51,4 +49,24 @@ def read(files: PolicyFiles, joints: tuple[str, ...]) -> Draft:
         ]
         draft.put("observation.terms", terms, scripts, FRAMEWORK)
         draft.put("commands", dict.fromkeys(COMMANDS), scripts, FRAMEWORK)
+    else:
+        draft.notes.append(f"{width} numbers are not those of its walking robots, {11 + 3 * count}: state observation.terms")
+    most = table.get("max_cmd")
+    if isinstance(most, list) and len(most) == len(COMMANDS) and all(isinstance(m, int | float) and m >= 0 for m in most):
+        ranges = {name: [-float(m), float(m)] for name, m in zip(COMMANDS, most, strict=True)}
+        draft.put("commands", ranges, yaml.at("max_cmd"))
     return draft
+
+
+def _name(draft: Draft, yaml: Yaml, count: int, joints: tuple[str, ...]) -> None:
+    """Joints by motor number where the yaml has one, all where there are as many, else the legs that the model has."""
+    motors = yaml.table.get("leg_joint2motor_idx")
+    legs = [j for j in joints if LEG.search(j)]
+    if isinstance(motors, list) and all(isinstance(i, int) for i in motors) and (found := joints_of_motors(motors, joints)):
+        draft.put("joints.names", found[0], f"{yaml.at('leg_joint2motor_idx')} {found[1]}", INFERRED)
+    elif len(joints) == count:
+        draft.put("joints.names", list(joints), "as many as the model's actuators, in whose order they are taken", INFERRED)
+    elif len(legs) == count:
+        draft.put("joints.names", legs, "as many as the joints of the model's legs, in whose order they are taken", INFERRED)
+    elif joints:
+        draft.notes.append(f"the policy drives {count} joints and the model has {len(joints)}: state joints.names")

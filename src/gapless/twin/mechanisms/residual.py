@@ -16,7 +16,6 @@ from gapless.twin.space import Parameter
 
 MEMBER = Quantity("residual.member", cause=None, shown_by=NEVER)
 WRENCH = Quantity("residual.wrench", cause=None, shown_by=NEVER)
-STEP = 0.01  # share by which a time step may differ from that of training
 AXES = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 FARTHEST = 20.0  # of a wrench's weights: 95 % of its bound
 
@@ -182,7 +181,7 @@ def _pull(base: Wrench, model: mujoco.MjModel, free: int) -> Callable[[StepState
 
 
 def _same_step(net: Net, step: float) -> None:
-    if abs(step / net.timestep - 1) > STEP:
+    if abs(step / net.timestep - 1) > learned.STEP:
         raise BadInput(
             f"the learned torque of {net.joint} was trained at a time step of {net.timestep:g} s, and the model has {step:g} "
             "s: use that step, or learn it again"
