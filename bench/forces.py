@@ -1,4 +1,4 @@
-"""Whether a curriculum of force helps a hand that is pulled at (FALCON, Zhang et al. 2025): `gapless train reach --adapt forces`.
+"""Whether a curriculum of force helps a hand that is pulled at (FALCON, Zhang et al. 2025), by `gapless train --adapt forces`.
 
     python -m bench.forces [--json] [--seeds 1] [--robot arm] [--task reach] [--iterations 150] [--out out/forces]
 

@@ -1,93 +1,46 @@
 """MAML, NoRML and ES-MAML: against tasks whose answer is known, and then as policies of a robot."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 import torch
 
-from gapless.adapt import climb, one_step, train_prepared
+from bench.rotate import ANGLES, Walker, judged, rotated, trained
+from gapless.adapt import Rewards, climb, gains, one_step, stepped, train_prepared
 from gapless.adapt.es_maml import BATCH, PAIRS, climbed, evolve
-from gapless.adapt.gradient import Episodes, gains, learn, stepped
-from gapless.adapt.maml import Rewards
-from gapless.adapt.norml import Learned
 from gapless.check import check
+from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.policy import load_policy
 from tests.adapt import made
 
 pytestmark = pytest.mark.xdist_group("training")
 
-ROBOTS, PERIODS, EACH = 10, 10, 20
-GOAL = torch.tensor([1.0, 0.0])
-
-
-class Small(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        nn = torch.nn
-        self.body = nn.Sequential(nn.Linear(2, 50), nn.Tanh(), nn.Linear(50, 50), nn.Tanh())
-        self.head, self.spread = nn.Parameter(0.05 * torch.randn(2, 51)), torch.full((2,), 0.3)
-
-    def features(self, o):
-        seen = self.body(o)
-        return torch.cat([seen, torch.ones_like(seen[..., :1])], dim=-1)
-
-
-def rotated(policy, generator, noise=1.0):
-    """A point that walks to (1, 0), with its steps of at most 0.2 turned by an angle that is hidden (Yang et al. 2019)."""
-    angle = (2 * torch.rand(ROBOTS, generator=generator) - 1) * torch.pi
-    c, s = angle.cos(), angle.sin()
-    turn = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)
-
-    def collect(heads):
-        x, rows = torch.zeros(ROBOTS, EACH, 2), []
-        with torch.no_grad():
-            for _ in range(PERIODS):
-                mean = torch.einsum("tef,tjf->tej", policy.features(x), heads)
-                action = mean + noise * policy.spread * torch.randn(mean.shape, generator=generator)
-                step = 0.2 * action / action.norm(dim=-1, keepdim=True).clamp(min=1)
-                after = x + torch.einsum("tij,tej->tei", turn, step)
-                rows.append((x, action, after, (x - GOAL).norm(dim=-1) - (after - GOAL).norm(dim=-1)))
-                x = after
-        seen, action, following, reward = (torch.stack(part, dim=1) for part in zip(*rows, strict=True))
-        alive = torch.ones_like(reward)
-        return Episodes(seen, action, following, gains(reward, alive, 0.9), alive, float(reward.sum(dim=1).mean()))
-
-    return collect
-
 
 @pytest.mark.parametrize("method", ["maml", "norml"])
 def test_one_step_finds_a_hidden_rotation(method):
-    """An oracle earns 1; without adaptation nothing is earned, whatever the policy. NoRML never sees a reward in its step."""
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    policy, generator = Small(), torch.Generator().manual_seed(1)
-    still = torch.zeros(2), torch.full((2,), 0.2)
-    inner = Rewards(0.1) if method == "maml" else Learned(1.0, 2, 2, policy.head.detach(), *still)
-    learn(policy, inner, ROBOTS, lambda: rotated(policy, generator), 40, rate=3e-3)
-    before, after = [], []
-    for _ in range(5):
-        torch_state = generator.get_state()
-        collect = rotated(policy, generator)
-        first = collect(policy.head.detach().expand(ROBOTS, -1, -1))
-        if method == "norml":
-            first = dataclasses.replace(first, gain=torch.full_like(first.gain, torch.nan))
-        with torch.no_grad():
-            heads = stepped(policy, inner, first)
-        generator.set_state(torch_state)
-        before.append(first.earned)
-        after.append(rotated(policy, generator, noise=0.0)(heads).earned)
-    assert np.mean(before) < 0.4
-    assert np.mean(after) > 0.6
+    """Who knows the angle earns 1, and one policy for all angles nothing."""
+    policy, inner = trained(method, 40, 0)
+    before, after = judged(policy, inner, 0, 5)
+    assert before < 0.4
+    assert after > 0.6
+
+
+def test_norml_never_asks_what_was_earned():
+    policy, inner = trained("norml", 1, 0)
+    episodes = rotated(policy, torch.Generator().manual_seed(2))(policy.head.detach().expand(ANGLES, -1, -1))
+    blind = dataclasses.replace(episodes, gain=torch.full_like(episodes.gain, torch.nan), earned=np.nan)
+    assert torch.equal(stepped(policy, inner, blind), stepped(policy, inner, episodes))
 
 
 def test_the_step_is_the_gradient_of_what_it_says_it_is():
     torch.manual_seed(0)
-    policy = Small()
-    episodes = rotated(policy, torch.Generator().manual_seed(2))(policy.head.detach().expand(ROBOTS, -1, -1))
+    policy = Walker()
+    episodes = rotated(policy, torch.Generator().manual_seed(2))(policy.head.detach().expand(ANGLES, -1, -1))
     inner = Rewards(0.1)
-    head = policy.head.detach().expand(ROBOTS, -1, -1).clone().requires_grad_()
+    head = policy.head.detach().expand(ANGLES, -1, -1).clone().requires_grad_()
     mean = torch.einsum("tpef,tjf->tpej", policy.features(episodes.seen), head)
     likely = torch.distributions.Normal(mean, policy.spread).log_prob(episodes.action).sum(dim=-1)
     (likely * episodes.gain).mean(dim=(1, 2)).sum().backward()
@@ -171,3 +124,22 @@ def nominal(folder):
 
     train(made.run(preset="none"), folder / "nominal", threads=1, iterations=1)
     return folder / "nominal"
+
+
+def test_the_commands_prepare_a_policy_and_adapt_it(prepared, tmp_path, capsys, monkeypatch):
+    made.few(monkeypatch)
+    small = ["--iterations", "4", "--worlds", "8", "--threads", "1", "--from", str(prepared / "es" / "plain")]
+    main(["train", "swing", "--robot", "pendulum", "--adapt", "norml", *small, "--out", str(tmp_path / "n"), "--json"])
+    assert json.loads(capsys.readouterr().out)["method"] == "norml"
+    words = ["--robot", str(made.standin(tmp_path)), "--threads", "1", "--json"]
+    try:
+        main(["adapt", str(tmp_path / "n"), *words, "--method", "step", "--budget", "3", "--out", str(tmp_path / "a")])
+    except SystemExit as stop:
+        assert stop.code == 1  # it may do no better than before
+    assert json.loads(capsys.readouterr().out)["method"] == "norml"
+    with pytest.raises(SystemExit):
+        main(["adapt", str(tmp_path / "n"), *words, "--method", "inverse", "--out", str(tmp_path / "b")])
+    assert "has no inverse-dynamics head" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["train", "reach", "--robot", "arm", "--adapt", "forces", *small, "--out", str(tmp_path / "f")])
+    assert "begins from nothing" in capsys.readouterr().err

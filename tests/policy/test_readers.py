@@ -219,6 +219,27 @@ def test_leapp_joins_the_networks_inputs(tmp_path):
         read_policy(tmp_path)
 
 
+def test_a_network_that_splits_a_long_observation_makes_nothing_huge(tmp_path):
+    sizes = onnx.numpy_helper.from_array(np.array([600, 600, 600, 600], np.int64), "sizes")
+    flat = onnx.numpy_helper.from_array(np.array([-1, 600], np.int64), "flat")
+    parts = [f"part{i}" for i in range(4)]
+    nodes = [
+        onnx.helper.make_node("Split", ["obs", "sizes"], parts, axis=1),
+        onnx.helper.make_node("Reshape", ["part0", "flat"], ["actions"]),
+    ]
+    ports = [onnx.helper.make_tensor_value_info(n, 1, ["n", w]) for n, w in (("obs", 2400), ("actions", 600))]
+    for fed in ("flat", "sizes"):  # as a shape, the same sizes are refused
+        nodes[1].input[1] = fed
+        graph = onnx.helper.make_graph(nodes, "g", ports[:1], ports[1:], [sizes, flat])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+        (tmp_path / "policy.onnx").write_bytes(model.SerializeToString())
+        if fed == "flat":
+            assert read_policy(tmp_path / "policy.onnx").width == 2400
+        else:
+            with pytest.raises(BadInput, match="no policy needs"):
+                read_policy(tmp_path / "policy.onnx")
+
+
 def test_hostile_and_unfinished_files_are_refused_in_a_sentence(tmp_path):
     path = tmp_path / "policy.onnx"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from gapless.adapt.expert import Teacher as Teacher, load_teacher as load_teacher
     from gapless.adapt.few_shot import tune_head as tune_head
     from gapless.adapt.forces import Curriculum as Curriculum, Pulled as Pulled, train_forces as train_forces
+    from gapless.adapt.gradient import (
+        Adapts as Adapts,
+        Episodes as Episodes,
+        gains as gains,
+        learn as learn,
+        stepped as stepped,
+    )
+    from gapless.adapt.maml import Rewards as Rewards
     from gapless.adapt.meta import one_step as one_step
+    from gapless.adapt.norml import Learned as Learned
     from gapless.adapt.residual import train_residual as train_residual
     from gapless.adapt.trials import Trials as Trials, episodes as episodes
     from gapless.adapt.tuning import tune as tune
@@ -31,15 +40,22 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     lazy = {
+        "Adapts": "gradient",
         "Curriculum": "forces",
         "Distilled": "distil",
+        "Episodes": "gradient",
+        "Learned": "norml",
         "Pulled": "forces",
+        "Rewards": "maml",
         "climb": "es_maml",
+        "gains": "gradient",
+        "learn": "gradient",
         "load_teacher": "expert",
         "Teacher": "expert",
         "Trials": "trials",
         "episodes": "trials",
         "one_step": "meta",
+        "stepped": "gradient",
         "train_forces": "forces",
         "train_residual": "residual",
         "tune": "tuning",

@@ -116,7 +116,7 @@ class Pulled(Environment):
         self._draw(ids, 0.0)
         super()._start(ids)
 
-    def _draw(self, ids: Ints, now: ArrayLike) -> None:
+    def _draw(self, ids: Ints, now: Array | float) -> None:
         """New forces for some robots, and until when."""
         rng, k = self._chances, len(ids)
         size = self.curriculum.scale * self.most * rng.uniform(-1, 1, (k, 3))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 
@@ -34,16 +33,17 @@ class Episodes:
     """Reward per episode."""
 
 
-class Adapts(Protocol):
+class Adapts(torch.nn.Module):
     """A policy with a linear head; `Headed` is one."""
 
     head: torch.nn.Parameter
+    """Shape: (joints, wide + 1)."""
     spread: torch.Tensor
     """Standard deviation of exploration, which stays. Shape: (joints,)."""
 
-    def features(self, o: torch.Tensor) -> torch.Tensor: ...
-
-    def parameters(self) -> object: ...
+    def features(self, o: torch.Tensor) -> torch.Tensor:
+        """What the head sees, with a column of ones. Shape: (..., width) to (..., wide + 1)."""
+        raise NotImplementedError
 
 
 class Inner(torch.nn.Module):
@@ -83,7 +83,7 @@ Collect = Callable[[torch.Tensor], Episodes]
 
 
 def learn(
-    policy: torch.nn.Module,
+    policy: Adapts,
     inner: Inner,
     robots: int,
     draw: Callable[[], Collect],
@@ -94,7 +94,7 @@ def learn(
     """Learn a policy from which one step gets far, in place.
 
     Args:
-        policy: an `Adapts`.
+        policy: at its start.
         inner: its inner loop.
         robots: in each iteration.
         draw: other robots.

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from gapless.adapt.expert import EPS, layers, part
+from gapless.adapt.gradient import Adapts
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.learn import NETWORKS, Run, load_networks, load_run, save_networks
@@ -22,13 +23,11 @@ from gapless.policy import Contract, load_policy
 NORMAL, STD = "obs_normalizer.", "distribution.std_param"
 
 
-class Headed(torch.nn.Module):
+class Headed(Adapts):
     """`head @ [features(o), 1]`. Shapes: o (n, width), features (n, wide + 1), head (joints, wide + 1)."""
 
     mean: torch.Tensor
     std: torch.Tensor
-    spread: torch.Tensor
-    """Standard deviation of exploration, by joint."""
 
     def __init__(self, actor: Mapping[str, Array]):
         """Build the network from plain arrays, as a training keeps them."""
@@ -43,7 +42,6 @@ class Headed(torch.nn.Module):
         self.joints, self.wide = self.head.shape[0], self.head.shape[1] - 1
 
     def features(self, o: torch.Tensor) -> torch.Tensor:
-        """With a column of ones. Shape: (..., width) to (..., wide + 1)."""
         seen = self.body((o - self.mean) / (self.std + EPS))
         return torch.cat([seen, torch.ones_like(seen[..., :1])], dim=-1)
 

@@ -1,6 +1,6 @@
 """Batch hill climb of z (Song et al. 2020): several steps from the best so far; the best of them is taken if it is better.
 
-It is the inner loop of ES-MAML, here over z; a whole policy that was trained to be climbed from is not built.
+It is the inner loop of ES-MAML (`es_maml`), where z are steps of a policy's last layer.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
     with disk.refusing(f"{path}: not a whole ONNX file", Exception):  # protobuf has kinds of its own
         proto = onnx.load_model_from_string(path.read_bytes())
     nodes, tensors = _everything(proto)
-    total = sum(_inlined(path, tensor) for tensor in tensors)
+    total = sum(_inlined(path, tensor) for _, tensor in tensors)
     if total > MOST_BYTES:
         raise BadInput(f"{path}: its tensors have {total} bytes, but at most {MOST_BYTES} are read")
     _refuse_shapes(path, nodes, tensors)
@@ -87,17 +87,23 @@ def _onnx(path: Path, arrange: Callable[[Any], list[str]]) -> Network:
     return Network(model, width, outputs, metadata, memory, first in ("Sub", "Mul", "Div"), tuple(notes))
 
 
-def _everything(proto: Any) -> tuple[list[Any], list[Any]]:
-    """All nodes and tensors of a network, those in branches, loops and functions too."""
-    graphs, nodes, tensors = [proto.graph], [n for f in proto.functions for n in f.node], []
-    done = 0
+def _everything(proto: Any) -> tuple[list[Any], list[tuple[str, Any]]]:
+    """All nodes of a network, and all tensors with the names that nodes take them by, those in branches and functions too."""
+    graphs, nodes, done = [proto.graph], [n for f in proto.functions for n in f.node], 0
+    tensors: list[tuple[str, Any]] = []
     while graphs or done < len(nodes):
         for graph in graphs:
             nodes += graph.node
-            tensors += [*graph.initializer, *(t for s in graph.sparse_initializer for t in (s.values, s.indices))]
-        attributes = [a for n in nodes[done:] for a in n.attribute]
-        done = len(nodes)
-        tensors += [t for a in attributes for t in ((a.t,) if a.HasField("t") else a.tensors)]
+            tensors += [(t.name, t) for t in graph.initializer]
+            tensors += [(t.name, t) for s in graph.sparse_initializer for t in (s.values, s.indices)]
+        new, done = nodes[done:], len(nodes)
+        attributes = [a for n in new for a in n.attribute]
+        tensors += [
+            (n.output[0] if n.output else "", t)
+            for n in new
+            for a in n.attribute
+            for t in ((a.t,) if a.HasField("t") else a.tensors)
+        ]
         graphs = [g for a in attributes for g in ((a.g,) if a.HasField("g") else a.graphs)]
     return nodes, tensors
 
@@ -150,14 +156,17 @@ def _inlined(path: Path, tensor: Any) -> int:
     return needed
 
 
-def _refuse_shapes(path: Path, nodes: Sequence[Any], tensors: Sequence[Any]) -> None:
+def _refuse_shapes(path: Path, nodes: Sequence[Any], tensors: Sequence[tuple[str, Any]]) -> None:
     """Refuse a network that would make a huge tensor of a few numbers, as it is opened or run."""
     import onnx
 
     if not any(n.op_type in SHAPES for n in nodes):
         return
-    for tensor in tensors:
-        if tensor.data_type == onnx.TensorProto.INT64 and 0 < math.prod(tensor.dims) <= 16:
+    uses = [(name, n.op_type, i) for n in nodes for i, name in enumerate(n.input)]
+    # sizes of the parts of what is there already
+    parts = {name for name, *use in uses if use == ["Split", 1]} - {name for name, *use in uses if use != ["Split", 1]}
+    for name, tensor in tensors:
+        if name not in parts and tensor.data_type == onnx.TensorProto.INT64 and 0 < math.prod(tensor.dims) <= 16:
             with disk.refusing(f"{path}: tensor {tensor.name[:60]!r} is damaged", Exception):
                 sizes = [abs(int(v)) for v in onnx.numpy_helper.to_array(tensor).ravel() if v not in (0, 2**63 - 1, -(2**63))]
             if math.prod(sizes) > MOST_ELEMENTS:
