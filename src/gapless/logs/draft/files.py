@@ -112,8 +112,8 @@ def _desired(readings: dict[str, Reading], flat: dict[str, np.ndarray]) -> dict[
     q = {r.joint: flat[n][:, 0] for n, r in readings.items() if r.signal == "q"}
     said = {n: r for n, r in readings.items() if r.signal == "dq" and r.joint in q and "qd" in {w for w, *_ in tokens(n)}}
     pairs = [(flat[n][:, 0], q[r.joint]) for n, r in said.items() if np.std(q[r.joint]) > 0 < np.std(flat[n])]
-    alike = [(abs(np.corrcoef(u, v)[0, 1]), abs(np.corrcoef(u, np.gradient(v))[0, 1])) for u, v in pairs if len(u) > 1]
-    if not alike or not all(a > LIKELY and a > b for a, b in alike):
+    alike = [np.abs(np.corrcoef([u, v, np.gradient(v)])[0, 1:]) for u, v in pairs if len(u) > 1]
+    if not alike or not LIKELY < np.median(alike, axis=0)[0] > np.median(alike, axis=0)[1]:
         return readings
     return readings | {n: Reading("q_cmd", r.joint, r.pattern, r.unit) for n, r in said.items()}
 
