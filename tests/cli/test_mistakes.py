@@ -104,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "unit.toml": MAPPING.replace('"q",', '"q", unit = "degree",'), "sign.toml": MAPPING.replace('"q",', '"q", sign = 2,'),
         "joint.toml": MAPPING + '[convert]\n"q/sevo" = { sign = -1 }\n', "topic.toml": '[topics]\n"/x" = { position = "p" }\n',
         "mesh.urdf": URDF, "bare.xml": BARE, "broken.xml": "<mujoco>", "belief.json": "{}", "words.json": "hello",
-        "s.toml": 'robot = "bench"', "spec.toml": 'robot = "bench"\nfriction = 3\n',
+        "empty.xml": "<mujoco/>", "s.toml": 'robot = "bench"', "spec.toml": 'robot = "bench"\nfriction = 3\n',
     }  # fmt: skip
     told = [line.split(",") for line in ROWS.splitlines()[1:]]
     texts |= {
@@ -159,6 +159,7 @@ REFUSED = {
     "a model that is not there": ("replay none.xml arm.npz", "none.xml"),
     "a model that is no XML": ("replay broken.xml arm.npz", "broken.xml"),
     "a robot without drives": ("replay bare.xml arm.npz", "no drives"),
+    "a model without mass": ("replay empty.xml arm.npz", "no drives"),
     "a log for a model": ("replay arm.npz arm", "the model is named first"),
     "the log of another robot": ("replay arm bench.npz", "no q of shoulder_pan"),
     "a joint misspelt": ("replay arm misspelt.npz", "no q of gripper, which arm drives; the log has"),
