@@ -145,3 +145,61 @@ def test_what_says_nothing_is_refused_in_a_sentence(tmp_path, capsys, text, mess
     error = capsys.readouterr().err.strip()
     assert caught.value.code == 2 and message in error and "\n" not in error
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+
+
+def columns_of(log: Log, position: str, command: str) -> dict[str, np.ndarray]:
+    """Positions and commands under names with {} or {i} for the joint."""
+    wanted = log.at("q_cmd", log["q"].time)
+    out = {position.format(j, i=i): log["q"].values[:, i] for i, j in enumerate(log.joints)}
+    return out | {command.format(j, i=i): wanted[:, i] for i, j in enumerate(log.joints)}
+
+
+@pytest.mark.parametrize(
+    ("position", "command", "said"),
+    [
+        ("/robot1/{}/position", "/robot1/{}/target", '"robot1/shoulder_pan" = "shoulder_pan"'),  # a prefix of all
+        ("act_{}", "set_{}", '"act_{joint}" = { signal = "q" }'),  # no quantity is named
+        ("q{i}", "qd{i}", '"qd{joint}" = { signal = "q_cmd" }'),  # the desired one, not the velocity
+        ("{} (pos)", "{} (cmd)", '"{joint} (pos)" = { signal = "q" }'),
+    ],
+)
+def test_names_as_people_give_them(arm, tmp_path, capsys, position, command, said):
+    path = table(tmp_path / "run.csv", {"t": arm["q"].time} | columns_of(arm, position, command))
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert said in through("arm", [path], log, capsys)
+
+
+def test_a_velocity_called_qd_stays_one(arm, tmp_path, capsys):
+    columns = {"t": arm["q"].time} | {f"q_{j}": arm["q"].column(j) for j in arm.joints}
+    path = table(tmp_path / "run.csv", columns | {f"qd_{j}": arm["dq"].column(j) for j in arm.joints})
+    main(["init", str(path), "--robot", "arm"])
+    said = capsys.readouterr().out
+    assert '"qd_{joint}" = { signal = "dq" }' in said and "no commands were found" in said
+
+
+def test_one_file_a_signal(arm, tmp_path, capsys):
+    wanted, files = arm.at("q_cmd", arm["q"].time), []
+    for name, values in {"position": arm["q"].values, "command": wanted}.items():
+        files.append(
+            table(tmp_path / f"{name}.csv", {"timestamp": arm["q"].time} | dict(zip(arm.joints, values.T, strict=True)))
+        )
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": wanted})
+    through("arm", files, log, capsys)
+
+
+def test_a_row_of_units_in_brackets(arm, tmp_path, capsys):
+    path = table(tmp_path / "run.csv", {"Time": arm["q"].time} | columns_of(arm, "act_{}", "set_{}"), ";")
+    first, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([first, ";".join(["[s]"] + ["[mrad]"] * 12), *rows]))
+    main(["init", str(path), "--robot", "arm", "--out", str(tmp_path / "m.toml")])
+    log = read(path, tmp_path / "m.toml")
+    np.testing.assert_allclose(log["q"].of(arm.joints), 1e-3 * arm["q"].values, atol=1e-9)
+
+
+def test_an_angle_that_is_a_turn_away_is_no_angle_in_degrees(arm, tmp_path, capsys):
+    columns = {"t": arm["q"].time} | columns_of(arm, "{}_pos", "{}_cmd")
+    columns["shoulder_pan_pos"] = columns["shoulder_pan_pos"] + 2 * np.pi
+    path = table(tmp_path / "run.csv", columns)
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    said = through("arm", [path], log, capsys)
+    assert 'units = { q = "rad" }' in said and "q is +1 turns from its command" in said

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
-from gapless.logs import Log, find, read
+from gapless.logs import Log, Signal, find, read
 from gapless.measure import admit, admitted_part, usable
 from gapless.twin import Friction, Twin, as_given
 from tests.data import DATA, needs_data
@@ -150,3 +150,13 @@ def test_joints_that_carry_others_and_were_not_measured_are_named(tmp_path):
         ["servo", "rail"], TIME, {"q": np.hstack([0.95 * MOTION, rail]), "q_cmd": np.hstack([MOTION, rail])}
     )
     assert not [n for n in admit(as_given(path, logged), [logged]).notes if "rail" in n]
+
+
+def test_a_pause_in_which_nobody_knows_what_was_told_is_left_out_and_seldom_commands_are_none(bench):
+    during = (TIME < 8) | (TIME > 10)
+    log = Log.from_arrays(["servo"], TIME[during], {"q": 0.95 * MOTION[during], "q_cmd": MOTION[during]})
+    admitted = admit(bench, [log])
+    assert admitted.logs[0]["q"].time[-1] < 8.1 and "elsewhere nothing was recorded" in admitted.notes[0]
+    steps = Log({"q": Signal("q", TIME, 0.3 * np.sign(MOTION), ("servo",)),
+                 "q_cmd": Signal("q_cmd", TIME[::52], 0.3 * np.sign(MOTION)[::52], ("servo",))}, ("servo",))  # fmt: skip
+    assert usable(steps, ["servo"], TOLD)[0]["q"].time[-1] == TIME[-1]

@@ -235,3 +235,11 @@ def test_a_link_called_world_may_be_what_a_joint_moves_against(tmp_path):
         load_robot(urdf(tmp_path, *parts), floating=True)
     with pytest.raises(BadInput, match="no link but the world"):
         load_robot(urdf(tmp_path, '<link name="world"/>'))
+
+
+def test_a_light_joint_gets_a_drive_that_overcomes_its_friction(tmp_path):
+    limit = '<limit lower="-1" upper="1" effort="{}" velocity="2"/><dynamics damping="1" friction="{}"/>'
+    for effort, friction, expected in ((30, 1.0, 20.0), (30, 0.1, 20.0), (100, 2.0, 40.0), (12, 2.0, 12.0)):
+        more = limit.format(effort, friction)
+        robot = load_robot(urdf(tmp_path, link("base"), link("arm", i=1e-4), joint("j", "base", "arm", more=more)))
+        assert robot.model.actuator_gainprm[0, 0] == pytest.approx(expected)

@@ -51,7 +51,8 @@ def course(
 
     if draws < 1:
         raise BadInput(f"--draws must be at least 1, not {draws}")
-    options.can_write(out, clip)
+    options.can_write(out, *options.PAGE)
+    options.can_write(clip, *options.PICTURE)
     entrant = enter(policy, robot, belief, preset, terrain, seed)
     options.assumed(entrant.twin)
     with Console(stderr=True).status("running the course"):

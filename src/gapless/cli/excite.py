@@ -55,9 +55,8 @@ def excite(
         raise BadInput(f"--effort must be between 0 and 1000, not {effort:g}")
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
-    if out and out.suffix != ".csv":
-        raise BadInput(f"{out}: a motion is written as .csv")
-    options.can_write(out, plot)
+    options.can_write(out, "a motion", ".csv")
+    options.can_write(plot, *options.PAGE)
     known = load_belief(belief) if belief else None
     twin = about.stated().twin(model, belief=belief, in_air=in_air)
     if known:

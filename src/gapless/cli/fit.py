@@ -124,7 +124,7 @@ def _amortised(twin: Twin, log: Log, asked: bool, file: Path | None, out: Path |
         raise BadInput("--method amortised and --network FILE.npz go together: the file is the network, or where it is to go")
     out = options.wanted(out, "the belief", "fitted")
     options.result_folder(out, overwrite, "amortised.json", "fit.json")
-    options.can_write(file)
+    options.can_write(file, "a network", ".npz")
     with stages() as tell:
         result = identify.ask_network(twin, log, file, tell)
     result.save(out)

@@ -33,11 +33,9 @@ def init(
     if not logs:
         raise BadInput("name a log, such as `gapless init run.csv --robot arm.xml`")
     target = out or logs[0].with_name(f"{logs[0].name.split('.')[0]}.toml")
-    if target.suffix != ".toml":
-        raise BadInput(f"{target}: a mapping is written as .toml")
+    options.can_write(target, "a mapping", ".toml")
     if target.exists():
         raise BadInput(f"{target} is there already: delete it, or name another file with --out")
-    options.can_write(target)
     model = about.stated().robot(robot) if robot else None
     ranges = {j: model.ranges[j] for j in model.joints or model.ranges} if model else None
     made = draft(logs, ranges)

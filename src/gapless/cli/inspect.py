@@ -34,13 +34,10 @@ def inspect(
     """
     import json as text
 
-    from gapless.errors import BadInput
     from gapless.logs import inspect as inspect_log, load_mapping, read
     from gapless.measure import model_findings
 
-    if plot and plot.suffix.lower() != ".html":
-        raise BadInput(f"{plot}: a plot is written as .html")
-    options.can_write(plot)
+    options.can_write(plot, *options.PAGE)
     known, names = about.stated(), load_mapping(mapping) if mapping else None
     model = known.robot(robot) if robot else None
     paths, results = options.log_paths(logs), []

@@ -160,13 +160,20 @@ def numbers(option: str, given: str | None) -> list[float]:
     return out
 
 
-def can_write(*files: Path | None) -> None:
-    """Refuse a file whose folder does not exist, before anything is computed."""
+PAGE = "a page", ".html"
+PICTURE = "a picture", ".png"
+RECORDING = "a log", ".mcap", ".npz", ".csv"
+"""What a command writes, and how the names of such files end, so that no log or model is written over."""
+
+
+def can_write(file: Path | None, what: str, *suffixes: str) -> None:
+    """Refuse a file of another kind, or whose folder does not exist, before anything is computed."""
     from gapless.errors import BadInput
 
-    for file in files:
-        if file and not file.parent.is_dir():
-            raise BadInput(f"{file}: there is no folder {file.parent}")
+    if file and file.suffix.lower() not in suffixes:
+        raise BadInput(f"{file}: {what} is written as {' or '.join(filter(None, [', '.join(suffixes[:-1]), suffixes[-1]]))}")
+    if file and not file.parent.is_dir():
+        raise BadInput(f"{file}: there is no folder {file.parent}")
 
 
 def wanted(out: Path | None, what: str, example: str) -> Path:

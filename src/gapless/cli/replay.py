@@ -48,7 +48,7 @@ def replay(
     for option, seconds in (("window", window), ("end", end)):
         if seconds is not None and not 0 < seconds < float("inf"):
             raise BadInput(f"--{option} must be a positive number of seconds, not {seconds:g}")
-    options.can_write(out)
+    options.can_write(out, *options.PAGE)
     stated = about.stated()
     robot, paths = stated.robot(model), options.log_paths(logs)
     names = load_mapping(mapping) if mapping else None

@@ -41,7 +41,10 @@ def robots(
 
     if name is None and out:
         raise BadInput(f"say which robot to draw into {out}: gapless robots NAME --out {out}")
+    options.can_write(out, *options.PICTURE)
     stated = about.stated()
+    if name is None and stated != type(stated)():
+        raise BadInput("say which robot the options are of: gapless robots NAME --kp 20")
     chosen = (
         [stated.twin(stated.robot(name))]
         if name and stated.changes

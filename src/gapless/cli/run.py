@@ -67,7 +67,7 @@ def run(
         raise BadInput(f"--seconds takes up to a day and --smooth up to 1 s, not {seconds:g} and {smooth:g}")
     if host and not view:
         raise BadInput("--host says where --view is opened: add --view")
-    options.can_write(out)
+    options.can_write(out, *options.RECORDING)
     loaded, asked = load_policy(policy), options.numbers("command", command)
     risk = "UNCHECKED: this policy has no passed verdict, and nothing says that it will not fall. " if unchecked else ""
     name = model or loaded.contract.robot.name

@@ -80,9 +80,7 @@ def _record(
     from gapless.logs import write
     from gapless.worlds import StandIn, build_standin, load_standin, record
 
-    if out and out.suffix not in (".mcap", ".npz", ".csv"):
-        raise BadInput(f"{out}: a log is written as .mcap, .npz or .csv")
-    options.can_write(out)
+    options.can_write(out, *options.RECORDING)
     if seed < 0:
         raise BadInput(f"--seed must not be negative, not {seed}")
     described = load_standin(spec, about.stated())

@@ -184,9 +184,9 @@ class Log(Printed):
         return [column for column in self[name].columns if column in self[other].columns]
 
     def rate(self, name: str) -> float:
-        """Samples per second of a signal, from the median period; 0 for fewer than two samples."""
+        """Samples per second of a signal, from the median period, or the mean where most times repeat; 0 for fewer than two."""
         periods = np.diff(self[name].time)
-        middle = float(np.median(periods)) if len(periods) else 0.0
+        middle = float(np.median(periods) or np.mean(periods)) if len(periods) else 0.0
         return 1.0 / middle if middle > 0 else 0.0
 
     def at(self, name: str, times: np.ndarray, hold: bool | None = None) -> np.ndarray:

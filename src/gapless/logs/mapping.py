@@ -110,16 +110,20 @@ class File(Checked):
         return [clock for clock in (self.time, self.host_time) if clock]
 
     def spread(self, names: Sequence[str]) -> "File":
-        """The same file with every pattern such as "{joint}_pos" in the place of the columns that it matches, each a joint."""
+        """The same file with every pattern such as "{joint}_pos" in the place of the columns that it matches, each a joint.
+
+        A column that several patterns match is one of the longest, which says most: qd1 of "qd{joint}", not of "q{joint}".
+        """
         stated = {c.source for c in self.columns} | {*self.clocks}
+        given = sorted((c.source for c in self.columns if JOINT in c.source), key=len)
+        longest = {n: source for source in given for n in names if _matches(source, n)}
         columns: list[Column] = []
         for column in self.columns:
             if JOINT not in column.source:
                 columns.append(column)
                 continue
             before, _, after = column.source.partition(JOINT)
-            long = len(before) + len(after)
-            matches = [n for n in names if n.startswith(before) and n.endswith(after) and len(n) > long and n not in stated]
+            matches = [n for n in names if longest.get(n) == column.source and n not in stated]
             if not matches:
                 raise BadInput(f"no column is called {column.source!r}; there are {', '.join(names[:12])}")
             ends = len(before), len(after)
@@ -249,3 +253,9 @@ def _conversion(where: str, signal: str, entry: Any) -> Conversion:
             table |= {"scale": high - low, "offset": low}
         must_exist("unit", [str(table.get("unit") or UNITS[signal])], FACTORS[UNITS[signal]])
         return part_of(table, where, Conversion)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whether a column is one of a pattern."""
+    before, _, after = pattern.partition(JOINT)
+    return name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)

@@ -124,8 +124,10 @@ def cells(text: str, delimiter: str) -> list[str]:
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a number, with a point or a comma, or a list of them."""
+    listed = cell.lstrip().startswith("[")
+    words = (cell.strip(" []").split(",")[0] or "nan").split()[0] if listed else cell.replace(",", ".", 1)
     try:
-        float(cell.replace(",", ".", 1))
+        float(words)
     except ValueError:
-        return cell.lstrip().startswith("[")
+        return False
     return True

@@ -32,6 +32,7 @@ def usable(log: Log, joints: Sequence[str], commands: Mapping[str, Sequence[str]
     gone = ~np.isfinite(q).all(axis=1) | wild.any(axis=1)
     jumps = f"q of {joints[int(wild.sum(axis=0).argmax())]} jumps as no joint does"
     bad = [(a, b, jumps) for a, b in _damaged(clock, wild)]
+    bad += [(a, b, "nothing was recorded") for a, b in _pauses(clock, [log[signal] for signal in commands])]
     held: dict[str, Array] = {}
     for signal, driven in commands.items():
         held[signal], holes = _held(log[signal], driven)
@@ -74,6 +75,15 @@ def _wild(clock: Array, q: Array) -> Bools:
     fast = np.abs(step) > least
     wild[1:-1] |= fast[1:] & fast[:-1] & (step[1:] * step[:-1] < 0)
     return wild
+
+
+def _pauses(clock: Array, commands: Sequence[Signal]) -> Iterator[tuple[float, float]]:
+    """Stretches without positions and without commands, which came often otherwise: what was told there is not known."""
+    often = [c.time for c in commands if len(c.time) > 1 and np.median(np.diff(c.time)) < HOLE / 2]
+    for row in np.flatnonzero(np.diff(clock) > HOLE):
+        a, b = clock[row], clock[row + 1]
+        if any(not np.any((times > a) & (times < b)) for times in often):
+            yield float(a), float(b)
 
 
 def _damaged(clock: Array, wild: Bools) -> Iterator[tuple[float, float]]:

@@ -13,13 +13,17 @@ from gapless.robots.urdf import Urdf, number
 SLOWEST, FASTEST = 20.0, 60.0
 """Bandwidths between which a position loop of an unknown drive is put [rad/s]: 3 Hz, as arms follow, to 10 Hz, as legs do."""
 
+WITHIN = 0.05
+"""How far from its command dry friction may hold a joint [rad or m]."""
+
 
 def put_drives(urdf: Urdf) -> list[str]:
     """Give the model of a URDF drives and a home pose, in place; what was assumed.
 
     A joint takes what its control interface says (ros2_control, or a transmission), else positions. The gain of a position
     loop is the torque limit over 1 rad, within the bandwidths above; it is damped critically, both at the joint's own inertia
-    in the home pose.
+    in the home pose. Where the file's friction would hold the joint back all the same, it is as much as overcomes that, up to
+    the torque limit over 1 rad.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
     limits = {
@@ -37,8 +41,10 @@ def put_drives(urdf: Urdf) -> list[str]:
     }
     idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
-        own = float(inertia[model.joint(name).dofadr[0]])
+        dof = int(model.joint(name).dofadr[0])
+        own, drag, stuck = (float(a[dof]) for a in (inertia, model.dof_damping, model.dof_frictionloss))
         kp = float(np.clip(effort, own * SLOWEST**2, own * FASTEST**2))
+        kp = max(kp, min(max(drag * SLOWEST, stuck / WITHIN), effort or np.inf))
         drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if takes.get(name) == "velocity":
             drive.set_to_velocity(kv=own * SLOWEST)

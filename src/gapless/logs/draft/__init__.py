@@ -125,17 +125,20 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
     if units:
         inside = ", ".join(f"{s} = {json.dumps(u)}" for s, (u, _) in units.items())
         above.append(f"units = {{ {inside} }}  # " + "; ".join(f"{s} is in {u}: {why}" for s, (u, why) in units.items()))
-    below = (
-        ["[convert]"]
-        if (wrong := values.mirrored(log, log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else []))
-        else []
-    )
+    if not {"q_cmd", "dq_cmd", "tau_cmd"} & {*log.signals}:
+        above.append("# no commands were found (q_cmd, dq_cmd or tau_cmd), which replay, gap and fit need")
+    if "q" not in log:
+        above.append("# no positions were found (q), which inspect, replay, gap and fit need")
     back = {new: old for old, new in changed.items()} if joints else {}
-    for joint in wrong:
-        key = json.dumps(f"q/{back.get(joint, joint)}")
-        below.append(
-            f"{key} = {{ sign = -1 }}  # q goes against its command; if the command is wrong, write q_cmd instead of q"
-        )
+    turned = values.turned(log, units.get("q", ("rad", ""))[0])
+    wrong = values.mirrored(log, log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else [])
+    below = ["[convert]"] if wrong or turned else []
+    for joint in dict.fromkeys([*turned, *wrong]):
+        if joint in turned:
+            what = f"offset = {-turned[joint]:.6f}", f"q is {turned[joint] / values.TURN:+.0f} turns from its command"
+        else:
+            what = "sign = -1", "q goes against its command; if the command is wrong, write q_cmd instead of q"
+        below.append(f"{json.dumps(f'q/{back.get(joint, joint)}')} = {{ {what[0]} }}  # {what[1]}")
     return above, below
 
 

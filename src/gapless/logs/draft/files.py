@@ -13,6 +13,7 @@ from gapless.logs.draft import match
 from gapless.logs.draft.values import unit_of_time
 from gapless.logs.draft.words import COMMAND, Reading, read_name, time_column, time_unit_of, tokens
 from gapless.logs.formats import npz, rosbag
+from gapless.logs.inspection.clock import COARSE
 from gapless.logs.log import AXES
 from gapless.logs.mapping import Mapping
 from gapless.logs.ros2_log import Bag
@@ -53,7 +54,21 @@ def _arrays(path: Path, kind: str) -> tuple[Head | None, dict[str, np.ndarray]]:
     numbers = [n for n, cell in zip(head.names, table.first_row(path), strict=False) if is_number(cell) or not cell]
     if len(set(numbers)) < len(numbers):
         raise BadInput(f"{path}: column {next(n for n in numbers if numbers.count(n) > 1)!r} is there twice; rename one")
-    return head, table.read(path, numbers)
+    arrays = table.read(path, numbers)
+    _one_row_a_time(path, [n for n in head.names if n not in numbers], arrays)
+    return head, arrays
+
+
+def _one_row_a_time(path: Path, worded: list[str], arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a table with a row for each joint at each time, or with times in words."""
+    named = time_column(list(arrays))
+    if worded and named and len(steps := np.diff(arrays[named[0]], axis=0)) and np.mean(steps == 0) > COARSE:
+        raise BadInput(
+            f"{path}: {named[0]!r} repeats row after row, each for another {worded[0]!r}: make it one row a time with a column "
+            f"for each (in pandas: pivot_table(index={named[0]!r}, columns={worded[0]!r}))"
+        )
+    if not named and (dates := time_column(worded) or [n for n in worded if "date" in n.lower()]):
+        raise BadInput(f"{path}: the times in column {dates[0]!r} are words: write seconds instead")
 
 
 def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands: bool) -> list[str]:
@@ -74,6 +89,9 @@ def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands
         reading = read_name(name, commands)
         if reading and name != clock and len(values) == len(flat[clock]):
             readings[name] = reading
+    readings = readings or _by_file(path, [n for n, v in flat.items() if n != clock and len(v) == len(flat[clock])])
+    if not any(r.signal == "q_cmd" for r in readings.values()):
+        readings = _desired(readings, flat)
     if not readings:
         raise BadInput(
             f"{path}: no column is known by its name ({', '.join(list(flat)[:12])}); "
@@ -81,6 +99,23 @@ def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands
         )
     lines.append("[file.columns]")
     return lines + _columns(readings, flat, row) + _left(readings, flat, clock)
+
+
+def _by_file(path: Path, names: list[str]) -> dict[str, Reading]:
+    """Columns that are called as their joints, of a file that is called as its signal."""
+    reading = read_name(path.name.partition(".")[0])
+    return {name: Reading(reading.signal, name) for name in names if name} if reading else {}
+
+
+def _desired(readings: dict[str, Reading], flat: dict[str, np.ndarray]) -> dict[str, Reading]:
+    """qd may be a velocity or the desired position: the latter where it is like q, and not like its slope."""
+    q = {r.joint: flat[n][:, 0] for n, r in readings.items() if r.signal == "q"}
+    said = {n: r for n, r in readings.items() if r.signal == "dq" and r.joint in q and "qd" in {w for w, *_ in tokens(n)}}
+    pairs = [(flat[n][:, 0], q[r.joint]) for n, r in said.items() if np.std(q[r.joint]) > 0 < np.std(flat[n])]
+    alike = [np.abs(np.corrcoef([u, v, np.gradient(v)])[0, 1:]) for u, v in pairs if len(u) > 1]
+    if not alike or not LIKELY < np.median(alike, axis=0)[0] > np.median(alike, axis=0)[1]:
+        return readings
+    return readings | {n: Reading("q_cmd", r.joint, r.pattern, r.unit) for n, r in said.items()}
 
 
 def _clock(path: Path, flat: dict[str, np.ndarray]) -> tuple[str, str]:
@@ -96,7 +131,8 @@ def _clock(path: Path, flat: dict[str, np.ndarray]) -> tuple[str, str]:
         return best, "by its name, and it rises" if rises(best) else "by its name, although it does not rise throughout"
     if rising := [n for n in flat if rises(n)]:
         return rising[0], "it rises throughout"
-    raise BadInput(f"{path}: no column is a time by its name, and none rises; its columns: {', '.join(list(flat)[:12])}")
+    columns = ", ".join(list(flat)[:12])
+    raise BadInput(f"{path}: no column is a time by its name, and none rises: add one of times; its columns: {columns}")
 
 
 def _columns(readings: dict[str, Reading], flat: dict[str, np.ndarray], row: dict[str, str]) -> list[str]:
@@ -141,7 +177,7 @@ def _unit_of_row(stated: str, signal: str) -> str:
 
 
 def _left(readings: dict[str, Reading], flat: dict[str, np.ndarray], clock: str) -> list[str]:
-    rest = [n for n in flat if n not in readings and n != clock]
+    rest = [n for n in flat if n and n not in readings and n != clock]
     return [f"# not known by their names: {', '.join(rest[:20])}"] if rest else []
 
 

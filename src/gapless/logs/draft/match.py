@@ -26,6 +26,12 @@ def by_name(names: Sequence[str], joints: Sequence[str]) -> dict[str, str]:
             hits = [j for j in joints if j not in out.values() and same(name, j)]
             if len(hits) == 1:
                 out[name] = hits[0]
+    words = {n: set(_key(n)) for n in names}
+    shared = set.intersection(*words.values()) if len(names) > 1 else set()
+    for name in (n for n in names if n not in out):  # a robot's name before those of all joints
+        hits = [j for j in joints if j not in out.values() and words[name] - shared == set(keys[j]) - shared]
+        if len(hits) == 1:
+            out[name] = hits[0]
     for name in (n for n in names if n not in out):
         free = [j for j in joints if j not in out.values()]
         near = difflib.get_close_matches(" ".join(_key(name)), [" ".join(keys[j]) for j in free], n=2, cutoff=ALIKE)

@@ -14,6 +14,8 @@ RATES = (5.0, 20_000.0)
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SPEEDS = {"rad/s": 1.0, "deg/s": 180 / pi, "rpm": 60 / TURN, "rev/s": 1 / TURN}
 MOVED = 0.05
+NEAR = 0.3
+"""rad that a joint may be away from its command, whole turns aside."""
 
 
 def unit_of_time(times: np.ndarray) -> tuple[str, float] | None:
@@ -37,12 +39,27 @@ def unit_of_angles(log: Log, signal: str, ranges: Ranges) -> tuple[str, str]:
     joint = max(reach, key=lambda j: reach[j])
     limits = {j: max(map(abs, ranges[j])) for j in reach if j in ranges and np.isfinite(ranges[j]).all()}
     beyond = [j for j, limit in limits.items() if reach[j] > 3 * limit and np.radians(reach[j]) <= 1.2 * limit]
+    beyond = [j for j in beyond if j not in turned(log, "rad")]
     if beyond:
         j = beyond[0]
         return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad"
     if reach[joint] > 2 * TURN and not limits:
         return "deg", f"{joint} reaches {reach[joint]:.3g}, which would be {reach[joint] / TURN:.0f} turns"
     return "rad", f"no joint reaches more than {reach[joint]:.3g}"
+
+
+def turned(log: Log, unit: str) -> dict[str, float]:
+    """Joints that were measured whole turns away from where they were commanded to be, and how far [rad]."""
+    if "q" not in log or "q_cmd" not in log or not log["q_cmd"].ordered or not len(log["q_cmd"].time):
+        return {}
+    factor, wanted, out = pi / 180 if unit == "deg" else 1.0, log.at("q_cmd", log["q"].time), {}
+    for joint in log.shared("q", "q_cmd"):
+        apart = factor * (log["q"].column(joint) - wanted[:, log["q_cmd"].columns.index(joint)])
+        apart = apart[np.isfinite(apart)]
+        turns = round(float(np.median(apart)) / TURN) if len(apart) else 0
+        if turns and abs(float(np.median(apart)) - turns * TURN) < NEAR and np.ptp(apart) < pi:
+            out[joint] = turns * TURN
+    return out
 
 
 def unit_of_speeds(log: Log, angle: str) -> tuple[str, str]:

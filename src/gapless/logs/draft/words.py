@@ -21,6 +21,8 @@ QUANTITIES = {
 COMMAND = {"cmd", "cmds", "command", "commands", "commanded", "des", "desired", "target", "targets", "ref", "reference", "goal"}
 COMMAND |= {"set", "setpoint", "sp", "soll", "action", "actions", "told", "wanted"}
 MEASURED = {"actual", "act", "meas", "measured", "fb", "feedback", "state", "states", "ist", "est", "real", "obs", "low", "imu"}
+ACTUAL = {"actual", "act", "meas", "measured", "ist"}
+"""Those that mean a position where no quantity is named, as a command does."""
 TIME = {"t", "time", "times", "timestamp", "stamp", "zeit", "clock", "tick", "secs", "seconds", "elapsed"}
 TIME_UNITS = {"s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "us": "us"}
 TIME_UNITS |= {"usec": "us", "micros": "us", "µs": "us", "ns": "ns", "nsec": "ns", "nanos": "ns"}
@@ -55,7 +57,7 @@ def read_name(name: str, commands: bool = False) -> Reading | None:
     words = tokens(name)
     kind = next((k for k, known in QUANTITIES.items() for word, _, _ in words if word in known), "")
     command = commands or any(word in COMMAND for word, _, _ in words)
-    if not kind and not any(word in COMMAND for word, _, _ in words):
+    if not kind and not any(word in COMMAND | ACTUAL for word, _, _ in words):
         return None
     kind = kind or "q"
     signal = f"{kind}_cmd" if command and kind in ("q", "dq", "tau") else kind

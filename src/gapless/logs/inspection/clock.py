@@ -9,6 +9,8 @@ from gapless.logs.log import Log, Signal, by_clock
 
 JITTER = 0.25
 """Largest deviation from the median period, at the 95th percentile, as a share of the period."""
+COARSE = 0.5
+"""Share of samples that repeat a time, from which on nobody knows when they were taken."""
 GAP = 4.0
 """Periods; a longer pause is a gap."""
 PLAUSIBLE = (0.5, 20_000.0)
@@ -46,8 +48,18 @@ def _periods(names: str, signal: Signal) -> Iterator[Finding]:
         yield Finding("time_backwards", ERROR, text, names, start=time[back[0]], value=float(len(back)), unit="times")
     still = np.flatnonzero(periods == 0)
     if len(still):
+        coarse = len(still) > COARSE * len(periods)
         text = f"{names}: {len(still)} samples repeat the time of the one before, first sample {still[0] + 1}"
-        yield Finding("time_repeats", WARNING, text, names, start=time[still[0]], value=float(len(still)), unit="samples")
+        text += ": log times with more digits, and one row a time" if coarse else ""
+        yield Finding(
+            "time_repeats",
+            ERROR if coarse else WARNING,
+            text,
+            names,
+            start=time[still[0]],
+            value=float(len(still)),
+            unit="samples",
+        )
     forward = periods[periods > 0]
     if len(forward) == 0:
         yield Finding("time_stands_still", ERROR, f"{names}: time never advances", names)

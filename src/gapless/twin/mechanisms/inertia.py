@@ -84,7 +84,7 @@ class Inertia(Mechanism):
                 parameters.append(centre.amount(names[b], x, 0.2 * size, 0.03 * size, x - 2 * size, x + 2 * size))
         for shape in SHAPE:
             parameters += [shape.amount(names[b], 0.0, 0.1, 0.02, -1.0, 1.0) for b in tensors]
-        weight = float(model.body_subtreemass[carrier])
+        weight = float(model.body_subtreemass[carrier]) or 1.0  # kg, where nothing has mass: such models have no drives
         parameters.append(PAYLOAD.amount("", 0.0, 0.1 * weight, 0.01 * weight, 0.0, 2 * weight))
 
         def apply(fields: Fields, values: Values) -> None:
