@@ -32,7 +32,10 @@ def chosen(monkeypatch, case, tmp_path, trials, expected=(0.1, 0.5), belief=Path
     monkeypatch.setattr(loop, "tried", lambda *given: np.array(after))
     policies = {"as it was": Path("nominal"), "wide": Path("wide")}
     given = {name: np.array(each, float) for name, each in trials.items()}
-    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, loop._old(given, policies), "tuned")
+    old = loop._old(case, Stages(tmp_path), given, policies, belief)
+    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, old, "tuned")
+        case, Stages(tmp_path), policies, given, known, loop._old(case, Stages(tmp_path), given, policies, belief), "tuned"
+    )
     return choice, tuned
 
 
@@ -45,6 +48,17 @@ def test_the_better_on_the_robot_is_kept_and_a_lopsided_belief_is_not_mirrored(m
     assert (choice.answer, choice.kept) == ("closed", "tuned") and tuned == [{"mirror": False}]
     choice, _ = chosen(monkeypatch, case, tmp_path, FALLS, after=[1.0] * 4)
     assert (choice.answer, choice.kept) == ("kept", "wide")
+
+
+def test_of_two_policies_that_few_trials_cannot_tell_apart_simulation_names_the_better(monkeypatch, case, tmp_path):
+    policies = {"as it was": Path("nominal"), "wide": Path("wide")}
+    monkeypatch.setattr(loop, "_expected", lambda c, s, name, policy, belief: (0.0, {"as it was": 0.6, "wide": 0.3}[name]))
+
+    def old(first, base):
+        return loop._old(case, Stages(tmp_path), {"as it was": np.array(first), "wide": np.array(base)}, policies, None)
+
+    assert old([0.30, 0.40], [0.45, 0.35, 0.4, 0.4]) == "wide"
+    assert old([0.30, 0.40], [1.00, 0.35, 0.4, 0.4]) == "as it was"
 
 
 def test_where_nothing_is_to_gain_or_the_fit_does_not_predict_nothing_is_tuned(monkeypatch, case, tmp_path):
