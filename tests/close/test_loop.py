@@ -34,8 +34,6 @@ def chosen(monkeypatch, case, tmp_path, trials, expected=(0.1, 0.5), belief=Path
     given = {name: np.array(each, float) for name, each in trials.items()}
     old = loop._old(case, Stages(tmp_path), given, policies, belief)
     choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, old, "tuned")
-        case, Stages(tmp_path), policies, given, known, loop._old(case, Stages(tmp_path), given, policies, belief), "tuned"
-    )
     return choice, tuned
 
 
