@@ -214,8 +214,8 @@ def _expected(case: Case, stages: Stages, name: str, policy: Path, belief: Path 
     def load(folder: Path) -> tuple[float, ...]:
         return tuple(read_json(folder / "expected.json")[preset] for preset in presets)
 
-    inputs = {"policy": contents(policy), "belief": sha256(belief) if belief else "", "task": case.task}
-    inputs |= {"stated": case.stated, "seed": case.seed}
+    known = sha256(belief) if belief else ""
+    inputs = {"policy": contents(policy), "belief": known, "task": case.task, "stated": case.stated, "seed": case.seed}
     return stages.run(f"expected/{name.replace(' ', '_')}", inputs, make, load, says=f"asking simulation what {name} loses")
 
 
