@@ -30,6 +30,7 @@ from gapless.learn import CourseResult, draw_from, run_course, task_of
 from gapless.measure import admit
 from gapless.plain import read_json, typed, write_json
 from gapless.policy import load_policy
+from gapless.report import percent
 from gapless.robots import files_of
 from gapless.twin import load_belief, quantities
 
@@ -192,10 +193,11 @@ def _choose(
     trials[new] = tried(case, stages, "trials/tuned", tuned)
     fair = len(trials[old])
     before, after = trials[old].mean(), trials[new][:fair].mean()
-    words = f"in {fair} trials each on the robot the old policy lost {before:.0%} of its task and the tuned one {after:.0%}"
+    words = f"in {fair} trials each on the robot it lost"
+    both = percent(after), percent(before)
     if after < before:
-        return Choice("closed", new, f"The tuned policy is kept: {words}."), checked
-    return Choice("kept", old, f"The old policy is kept: {words}."), checked
+        return Choice("closed", new, f"The tuned policy is kept: {words} {both[0]} of its task, {old!r} {both[1]}."), checked
+    return Choice("kept", old, f"The policy {old!r} is kept: {words} {both[1]} of its task, the tuned one {both[0]}."), checked
 
 
 def _expected(case: Case, stages: Stages, name: str, policy: Path, belief: Path | None) -> tuple[float, ...]:
