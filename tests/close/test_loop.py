@@ -62,6 +62,8 @@ def test_of_two_policies_that_few_trials_cannot_tell_apart_simulation_names_the_
 def test_where_nothing_is_to_gain_or_the_fit_does_not_predict_nothing_is_tuned(monkeypatch, case, tmp_path):
     choice, tuned = chosen(monkeypatch, case, tmp_path, WALKS, expected=(0.2, 0.21))
     assert (choice.answer, choice.kept, tuned) == ("nothing to gain", "wide", [])
+    choice, tuned = chosen(monkeypatch, case, tmp_path, WALKS, expected=(0.97, 0.94), after=[0.1] * 4)
+    assert choice.answer == "closed" and tuned  # a policy that works nowhere has much to gain
     choice, tuned = chosen(monkeypatch, case, tmp_path, FALLS, expected=(0.2, 0.21), after=[0.2] * 4)
     assert choice.answer == "closed" and tuned  # simulation sees nothing to gain, but it fell on the robot
     choice, tuned = chosen(monkeypatch, case, tmp_path, FALLS, belief=None)
@@ -151,6 +153,8 @@ def test_a_result_says_what_it_came_to_saves_itself_and_loads_again(tmp_path):
     limit.save(tmp_path)
     assert "And 3 more" in (tmp_path / "report.html").read_text()
     assert made.exit_code == 0 and result(answer="not trusted").exit_code == 3
+    hardware = result(trials={}, course={}, spent=[Spent("fit", 0.0, 1.0)])
+    assert "robot time" not in hardware.verdict().text and "The policies on the robot" not in str(hardware)
     made.save(tmp_path)
     assert Closed.load(tmp_path).json() == made.json()
     page = (tmp_path / "report.html").read_text()

@@ -42,6 +42,8 @@ GLANCES = 2
 GAIN = 0.02
 """Share of the task: a policy that loses no more than this in believed worlds beyond what it loses in `wide` has nothing to
 gain from them."""
+WORKS = 0.5
+"""Share of the task: a policy that loses more even in believed worlds does not work, so there is something to gain."""
 TELLS = 0.2
 """Share of the task: what a glance can tell of two policies; single trials under other commands differ by as much."""
 EXPECTED = 2
@@ -180,7 +182,7 @@ def _choose(
     start = to_tune(case, stages)
     wide, believed = _expected(case, stages, BASE, start, known.belief)
     fell = bool(trials) and (trials[old] >= 1).any()
-    if believed <= wide + GAIN and not fell:
+    if believed <= min(wide + GAIN, WORKS) and not fell:
         why = f"in the worlds that the fit leaves possible the policy loses {believed:.0%} of its task, in `wide` {wide:.0%}"
         why += ", and it did not fall on the robot" if trials else ""
         return Choice("nothing to gain", old, f"Nothing was tuned: {why}."), None
