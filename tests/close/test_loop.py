@@ -32,7 +32,8 @@ def chosen(monkeypatch, case, tmp_path, trials, expected=(0.1, 0.5), belief=Path
     monkeypatch.setattr(loop, "tried", lambda *given: np.array(after))
     policies = {"as it was": Path("nominal"), "wide": Path("wide")}
     given = {name: np.array(each, float) for name, each in trials.items()}
-    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, loop._old(given, policies), "tuned")
+    old = loop._old(case, Stages(tmp_path), given, policies, belief)
+    choice, _ = loop._choose(case, Stages(tmp_path), policies, given, known, old, "tuned")
     return choice, tuned
 
 
@@ -47,9 +48,22 @@ def test_the_better_on_the_robot_is_kept_and_a_lopsided_belief_is_not_mirrored(m
     assert (choice.answer, choice.kept) == ("kept", "wide")
 
 
+def test_of_two_policies_that_few_trials_cannot_tell_apart_simulation_names_the_better(monkeypatch, case, tmp_path):
+    policies = {"as it was": Path("nominal"), "wide": Path("wide")}
+    monkeypatch.setattr(loop, "_expected", lambda c, s, name, policy, belief: (0.0, {"as it was": 0.6, "wide": 0.3}[name]))
+
+    def old(first, base):
+        return loop._old(case, Stages(tmp_path), {"as it was": np.array(first), "wide": np.array(base)}, policies, None)
+
+    assert old([0.30, 0.40], [0.45, 0.35, 0.4, 0.4]) == "wide"
+    assert old([0.30, 0.40], [1.00, 0.35, 0.4, 0.4]) == "as it was"
+
+
 def test_where_nothing_is_to_gain_or_the_fit_does_not_predict_nothing_is_tuned(monkeypatch, case, tmp_path):
     choice, tuned = chosen(monkeypatch, case, tmp_path, WALKS, expected=(0.2, 0.21))
     assert (choice.answer, choice.kept, tuned) == ("nothing to gain", "wide", [])
+    choice, tuned = chosen(monkeypatch, case, tmp_path, WALKS, expected=(0.97, 0.94), after=[0.1] * 4)
+    assert choice.answer == "closed" and tuned  # a policy that works nowhere has much to gain
     choice, tuned = chosen(monkeypatch, case, tmp_path, FALLS, expected=(0.2, 0.21), after=[0.2] * 4)
     assert choice.answer == "closed" and tuned  # simulation sees nothing to gain, but it fell on the robot
     choice, tuned = chosen(monkeypatch, case, tmp_path, FALLS, belief=None)
@@ -133,6 +147,8 @@ def test_a_result_says_what_it_came_to_saves_itself_and_loads_again(tmp_path):
     text = made.verdict().text
     assert "fell in 92 % of 72 runs as it was and falls in 5" in text and "0.530 to 0.140 m/s" in text
     assert made.exit_code == 0 and result(answer="not trusted").exit_code == 3
+    hardware = result(trials={}, course={}, spent=[Spent("fit", 0.0, 1.0)])
+    assert "robot time" not in hardware.verdict().text and "The policies on the robot" not in str(hardware)
     made.save(tmp_path)
     assert Closed.load(tmp_path).json() == made.json()
     page = (tmp_path / "report.html").read_text()

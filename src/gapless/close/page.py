@@ -40,7 +40,8 @@ def verdict(result: Closed) -> Verdict:
             error = f", with {oracle.velocity_error:.3f} m/s" if known(oracle.velocity_error) else ""
             text.append(f"A policy tuned on the robot as it really is falls in {percent(oracle.falls)}{error}.")
     text.append(result.why)
-    text.append(f"{result.robot_seconds:.0f} of {result.budget:g} s of robot time were spent.")
+    if result.robot_seconds:  # none with hardware, whose logs were there
+        text.append(f"{result.robot_seconds:.0f} of {result.budget:g} s of robot time were spent.")
     return Verdict(" ".join(text), good=result.answer in ("closed", "nothing to gain"))
 
 
@@ -67,7 +68,7 @@ def glance(result: Closed) -> Iterator[RenderableType]:
     yield f"The policy is {result.policy}"
 
 
-def _policies(result: Closed) -> Section:
+def _policies(result: Closed) -> Section | None:
     rows: list[list[str | Cell]] = []
     for name in dict.fromkeys([*result.trials, *result.course]):
         lost, at = result.trials.get(name), result.course.get(name)
@@ -77,6 +78,8 @@ def _policies(result: Closed) -> Section:
         cells += [Cell(percent(at.falls), at.falls), percent(at.success)] if at else []
         cells += [f"{at.velocity_error:.3f}"] if at and known(at.velocity_error) else []
         rows.append(cells)
+    if not rows:
+        return None
     head = ["policy", "trials failed", "task lost"]
     any_course = next(iter(result.course.values()), None)
     head += ["falls", "success"] if any_course else []
