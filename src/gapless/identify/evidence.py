@@ -52,9 +52,8 @@ def informed(every: Sensitivity, rows: Bools | slice = slice(None)) -> tuple[Arr
     """
     information, pull = np.zeros((len(every.space),) * 2), np.zeros(len(every.space))
     for data, own in [(every, rows), *([(every.torque, slice(None))] if every.torque else [])]:
-        weighed = data.weighed(data.slopes, own)
-        information += data.slopes[own].T @ weighed
-        pull += weighed.T @ data.residual[own]
+        more, way = data.says(own)
+        information, pull = information + more, pull + way
     return information, pull
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.evidence import SELDOM
+from gapless.identify.evidence import SELDOM, informed
 from gapless.identify.sensitivity import MISMATCH, Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
@@ -146,19 +146,13 @@ def _posed(space: Space, every: Sensitivity) -> _Posed:
     tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
     allowed, n = _allowed(every, tolerated, members), len(space)
     rest = np.flatnonzero(np.diag(allowed) > 0)
-    information, pull = np.zeros((n + len(rest),) * 2), np.zeros(n + len(rest))
+    information = np.zeros((n + len(rest),) * 2)
     information[n:, n:] = np.linalg.inv(allowed[np.ix_(rest, rest)])
-    for data in (every, every.torque) if every.torque else (every,):
-        both = np.hstack([_together(data, members), data.slopes[:, rest]])
-        weighed = data.weighed(both)
-        information += both.T @ weighed
-        pull += weighed.T @ data.residual
-    return _Posed(members, _together(every, members), rest, tolerated, information, pull)
-
-
-def _together(every: Sensitivity, members: Sequence[Sequence[int]]) -> Array:
-    """Slopes of numbers that joints share. Shape: (residuals, numbers)."""
-    return np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
+    each = np.eye(len(every.space))
+    chosen = np.stack([each[own].sum(axis=0) for own in members] + [each[i] for i in rest], axis=1)  # some are shared by joints
+    everything, pulls = informed(every)
+    information, pull = information + chosen.T @ everything @ chosen, chosen.T @ pulls
+    return _Posed(members, every.slopes @ chosen[:, :n], rest, tolerated, information, pull)
 
 
 def heavier(space: Space, every: Sensitivity) -> tuple[float, float] | None:
