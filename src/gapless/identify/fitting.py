@@ -85,7 +85,9 @@ def fit_admitted(
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
     belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
     heldout = scores(traced, "heldout")
-    doubt = doubts(state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split)
+    doubt = doubts(
+        state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split, state.instead
+    )
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
@@ -148,10 +150,10 @@ def _uncertainty(state: State, every: Sensitivity, halves: Array, finer: Array) 
     """The belief over what was fitted; that by slopes alone, from which halves may differ; joints that it makes unlike."""
     space = state.space
     centre = space.to_scaled(space.clip(state.values[_places(state)]))
-    by_slopes = unknown.belief(space, centre, every, finer=finer)
+    by_slopes = unknown.belief(space, centre, every, finer=finer, instead=state.instead)
     apart = unlike(state.twin, by_slopes)
     numbers = list({tuple(places) for each in apart for places in each.numbers})
-    return unknown.belief(space, centre, every, numbers, halves, finer), by_slopes, apart
+    return unknown.belief(space, centre, every, numbers, halves, finer, state.instead), by_slopes, apart
 
 
 def _undetermined(state: State, belief: Gaussian, signals: tuple[str, ...]) -> list[unknown.Unknown]:

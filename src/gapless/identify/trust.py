@@ -62,6 +62,7 @@ def doubts(
     every: Sensitivity,
     zeros: Mapping[int, Array],
     split: Split,
+    instead: Mapping[str, Sequence[str]],
 ) -> Doubts:
     """What speaks against a fit.
 
@@ -77,9 +78,15 @@ def doubts(
         every: how predictions depend on everything.
         zeros: encoder zeros of single logs, by their number [rad].
         split: of the logs.
+        instead: quantities that were fitted because errors spoke for them, and those that may be off instead.
     """
     out = Doubts(_chatter(logs, traced[0].joints) + _baselines(heldout, traced))
     out.suspicions = [*(each.sentence for each in apart), *_weight(heavier(belief.space, every)), *_disagree(belief, halves)]
+    out.suspicions += [
+        f"{name} was fitted, but it may be right and {few(list(rivals))} off instead: these logs do not tell which; "
+        "measure one of them and state it (--fix)"
+        for name, rivals in instead.items()
+    ]
     out.suspicions += _structure(logs, traced, every.coarse)
     out.suspicions += _coarse(twin, heldout, every.coarse)
     if len(left_out) > TOUCHES * len(traced[0].joints):
