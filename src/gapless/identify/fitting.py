@@ -85,9 +85,7 @@ def fit_admitted(
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
     belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
     heldout = scores(traced, "heldout")
-    doubt = doubts(
-        state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split, state.instead
-    )
+    doubt = doubts(state, logs, heldout, traced, left_out, by_slopes, apart, halves, every, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),

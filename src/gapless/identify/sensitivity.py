@@ -117,9 +117,7 @@ def sensitivity(
         needed[:, torque] = (
             plain.reshape(samples, columns)[:, torque] + np.nan_to_num(data.measured("tau")) / objective.size[torque]
         )
-    own = values[[twin.space.names.index(name) for name in space.names]]
-    factors = _factors(space, own, twin.joints)
-    bends = bends[:, : len(space)]
+    factors = _factors(space, values[[twin.space.names.index(name) for name in space.names]], twin.joints)
     every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], np.linalg.norm(bends, axis=0), factors)
     torques = None
     if weighs:
@@ -151,7 +149,7 @@ def _both_ways(objective: Objective, x: Array, plain: Array) -> tuple[Array, Arr
     """Slopes by differences to both sides, or to one at a bound, and the standard errors of their entries.
 
     A smooth change is nearly the same over the first half of the stretch as over the second; what is left of it is an error of
-    each of three simulations, or curvature. Shape of each: (residuals, parameters), scaled.
+    each of three simulations, or curvature; of parameters only. Shape: (residuals, parameters), scaled.
     """
     low, high = objective.bounds
     colour, affects = objective.coloured.colour, objective.coloured.affects
@@ -161,7 +159,7 @@ def _both_ways(objective: Objective, x: Array, plain: Array) -> tuple[Array, Arr
     one, other = (((objective.plain(np.where(groups, x + WIDTH * end, x)) - plain)[colour] * affects).T for end in ends)
     aside = near | far
     slopes = np.where(aside, other * np.where(near, 1.0, -1.0), other - one) / (2 * WIDTH)
-    return slopes, np.where(aside, other - 2 * one, other + one) / (np.sqrt(12) * WIDTH)
+    return slopes, (np.where(aside, other - 2 * one, other + one) / (np.sqrt(12) * WIDTH))[:, : len(objective.space)]
 
 
 def _blur(variance: Array, factors: Array) -> Array:
