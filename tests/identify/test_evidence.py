@@ -1,5 +1,7 @@
 """Evidence for causes on linear models whose answer is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,13 @@ def test_joints_share_a_mismatch_and_differ_by_tolerance_or_by_their_own(own, ap
     rows = np.flatnonzero(of("gains.kp"))
     assert covariance[rows[0], rows[1]] == 1.0
     assert covariance[rows[0], rows[0]] - covariance[rows[0], rows[1]] == pytest.approx(apart, abs=0.05)
+
+
+def test_a_cause_that_errors_do_not_tell_from_another_is_its_rival():
+    cable, zero = of("disturbance.cable"), of("offset.encoder")
+    slopes = SLOPES.copy()
+    slopes[:, zero] = slopes[:, cable] + 0.01 * slopes[:, zero]  # zeros move joints nearly as cables do
+    apart, alike = sensed(0.8 * cable), replace(sensed(0.8 * cable), slopes=slopes)
+    assert [s.rivals for s in suspects(apart, {"gains.kp": True})] == [()]
+    (found,) = suspects(alike, {"gains.kp": True})
+    assert {found.quantity, *found.rivals} == {"disturbance.cable", "offset.encoder"}

@@ -191,3 +191,32 @@ def test_what_only_acts_as_a_sum_is_named_as_one():
 def test_what_no_position_can_tell_is_always_said(electric, words):
     unknown = free(SPACE, np.eye(3) * 1e-4, electric, position_only=True)
     assert [words in u.meaning for u in unknown] == [True]
+
+
+def test_a_number_that_may_be_right_since_another_is_off_instead_is_uncertain_by_half_of_the_way():
+    rng = np.random.default_rng(1)
+    slopes = rng.normal(size=(4000, 4))
+    slopes[:, 1] += slopes[:, 2]  # what the third does, the second does too
+    every, centre = sensed(rng, slopes), np.array([0.0, 0.3, 1.4])
+    sure, unsure = (belief(SPACE, centre, every, instead=each).covariance for each in ((), ("friction.coulomb",)))
+    assert np.sqrt(sure[2, 2]) < 0.1
+    assert np.sqrt(unsure[2, 2]) == pytest.approx(1.4 / np.sqrt(2), rel=0.05)
+    assert unsure[1, 2] / unsure[2, 2] == pytest.approx(-0.5, abs=0.05)  # which takes half of it over
+    assert np.sqrt(unsure[0, 0]) < 0.1
+
+
+def test_errors_of_slopes_are_no_information():
+    rng = np.random.default_rng(2)
+    exact = rng.normal(size=(4000, 4)) * [1.0, 1.0, 1.0, 0.3]
+    exact[:, 3] += exact[:, 0]
+    errors = np.array([0.0, 0.0, 0.0, 0.6])
+    noisy = exact + errors * rng.normal(size=exact.shape)
+    right, wrong = (sensed(rng, slopes).says()[0] for slopes in (exact, noisy))
+    mended = sensed(rng, noisy, blur=np.diag(4000 * errors**2)).says()[0]
+
+    def known(information: np.ndarray) -> float:
+        """Information about the last number once the others are free."""
+        return float(1 / np.linalg.inv(information)[3, 3])
+
+    assert known(wrong) > 3 * known(right)
+    assert known(mended) == pytest.approx(known(right), rel=0.25)

@@ -58,7 +58,7 @@ def detection_limits(every: Sensitivity, fitted: Collection[str]) -> list[Detect
     stood_for = {other for name in fitted for other in quantities.stood_for(name)}
     room = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12
     room = np.where([n in fitted for n in names], 1.0, room)
-    information = every.slopes.T @ every.weighed(every.slopes)
+    information = every.says()[0]
     out = []
     asked = [p for p in parameters if p.quantity not in chosen and p.name not in stood_for]
     for cause in dict.fromkeys(c for p in asked if (c := quantities.cause(p.name))):

@@ -5,7 +5,7 @@ is known at once for every quantity that might be off as well; what is probable 
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Suspect:
     """Each joint or link by a number of its own, rather than all alike."""
     evidence: float
     """Logarithm of how many times as probable that is as that all are within their tolerances."""
+    rivals: tuple[str, ...] = ()
+    """Quantities that the errors spoke for by far too, and no longer do with this one: it may be one of them instead."""
 
 
 def off(space: Space, alike: Collection[str], own: Collection[str]) -> Array:
@@ -52,9 +54,8 @@ def informed(every: Sensitivity, rows: Bools | slice = slice(None)) -> tuple[Arr
     """
     information, pull = np.zeros((len(every.space),) * 2), np.zeros(len(every.space))
     for data, own in [(every, rows), *([(every.torque, slice(None))] if every.torque else [])]:
-        weighed = data.weighed(data.slopes, own)
-        information += data.slopes[own].T @ weighed
-        pull += weighed.T @ data.residual[own]
+        more, way = data.says(own)
+        information, pull = information + more, pull + way
     return information, pull
 
 
@@ -90,7 +91,10 @@ def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:
         odds = np.log(SELDOM / (1 - SELDOM))
         found = [(probable({**now, q: own}) + odds * (1 + (own and q not in now)), q, own) for q, own in trials]
         best = max(found, default=(-np.inf, "", False))
+        decisive = {q for value, q, _ in found if value - base > DECISIVE} - {best[1]}
+        out = [replace(s, rivals=tuple(q for q in s.rivals if q not in decisive)) for s in out]  # those are off as well
         if not best[0] - base > DECISIVE:
             return out
-        out = [s for s in out if s.quantity != best[1]] + [Suspect(best[1], best[2], best[0] - base)]
+        others = tuple(sorted(decisive.difference(now)))
+        out = [s for s in out if s.quantity != best[1]] + [Suspect(best[1], best[2], best[0] - base, others)]
         now[best[1]], base = best[2], best[0]

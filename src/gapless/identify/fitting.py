@@ -69,7 +69,8 @@ def fit_admitted(
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
     twin = twin.plus(centre=(pose := _middle(twin, logs)))
-    judged = (split := split_logs(logs, twin.joints)).spread(split.logs, SCORE_SECONDS / twin.model.nv)
+    split = split_logs(logs, twin.joints)
+    judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
     trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
     full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories, given or twin), tick, remember)
     if twin.floating:
@@ -82,8 +83,8 @@ def fit_admitted(
     halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
     belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
-    heldout, left_out = scores(traced, "heldout"), {} if twin.floating else _left_out(twin, traced, len(split))
-    doubt = doubts(state.twin, logs, heldout, traced, left_out, by_slopes, apart, halves, every, state.zeros, split)
+    heldout = scores(traced, "heldout")
+    doubt = doubts(state, logs, heldout, traced, _left_out(twin, traced, len(split)), by_slopes, apart, halves, every, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
@@ -147,10 +148,10 @@ def _uncertainty(state: State, every: Sensitivity, halves: Array, finer: Array) 
     """The belief over what was fitted; that by slopes alone, from which halves may differ; joints that it makes unlike."""
     space = state.space
     centre = space.to_scaled(space.clip(state.values[_places(state)]))
-    by_slopes = unknown.belief(space, centre, every, finer=finer)
+    by_slopes = unknown.belief(space, centre, every, finer=finer, instead=state.instead)
     apart = unlike(state.twin, by_slopes)
     numbers = list({tuple(places) for each in apart for places in each.numbers})
-    return unknown.belief(space, centre, every, numbers, halves, finer), by_slopes, apart
+    return unknown.belief(space, centre, every, numbers, halves, finer, state.instead), by_slopes, apart
 
 
 def _at_half_step(state: State, finer: Array) -> Array:
@@ -181,7 +182,9 @@ def _places(state: State) -> list[int]:
 
 
 def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, list[int]]:
-    """Joint to the blocks that the fit misses by far."""
+    """Joint to the blocks that the fit misses by far; of a robot on its feet none, since its joints move together."""
+    if twin.floating:
+        return {}
     bad = [outlying(e) for e in by_block(traced, "twin", blocks).T]
     return {j: np.flatnonzero(b).tolist() for j, b in zip(twin.joints, bad, strict=True) if b.any()}
 

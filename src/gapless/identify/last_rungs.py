@@ -52,6 +52,9 @@ def last_rungs(
         state, traced, added = _judged(state, traced, trial, _said(off_by_far), full, ladder)
         if not added:
             break
+        instead = {**state.instead, **{s.quantity: s.rivals for s in off_by_far}}
+        left = {q: tuple(r for r in rivals if r not in modes(state.space)) for q, rivals in instead.items()}
+        state = replace(state, instead={q: rivals for q, rivals in left.items() if rivals})
         state, traced, every = _weigh(state, traced, full, known, ladder)
     trials = [(full.predicted(trial), trial) for trial in probable(state, every, known)]
     shown, trial = min(trials, key=lambda pair: float(np.nanmean(by_block(pair[0], "twin", len(full.split)))))
@@ -204,6 +207,6 @@ def _ways(state: State, every: Sensitivity, directions: Array) -> Array:
     x, prior = _starts(state, every)[0], np.linalg.inv(_room(every.space, state.space))
     out = []
     for rows in (slice(None), every.first, ~every.first):
-        information, pull = informed(every, rows)
+        information, pull = informed(replace(every, blur=None), rows)  # errors of slopes make steps shorter, which is safe
         out.append(-np.linalg.solve(directions.T @ (information + prior) @ directions, directions.T @ (pull + prior @ x)))
     return np.stack(out)

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import eigh
 
 from gapless.arrays import Array, Bools, Ints
 from gapless.identify.full_model.window_objective import ROBUST, Objective, typical
-from gapless.identify.least_squares import lasting, least_squares, slopes
+from gapless.identify.least_squares import lasting, least_squares
 from gapless.logs import Log
 from gapless.measure import Split, Windows, holds, runs, soft, soft_slope, windows
 from gapless.twin import Space, Twin, quantities
@@ -15,6 +16,7 @@ from gapless.twin import Space, Twin, quantities
 STEPS, SECONDS = 3e6, (10.0, 40.0)  # of twelve joints that slopes may take, and s of the logs that they are taken on
 WIDTH = 0.03  # scaled units over which slopes are taken: few, since a torque that saturates bends them
 SENSOR = 0.03  # share that torque sensors may be off by, as motors of one type are in strength
+NOTHING = 1e-3  # information that is none
 MISMATCH = 1.0  # scaled units that a number may be off where the logs do not tell: a mismatch that is met in practice
 MOST_ITERATIONS = 3  # of numbers at another time step, which are close by
 STRETCHES = 8  # that logs are cut into, each with motion of its own, to see whether they agree
@@ -45,11 +47,29 @@ class Sensitivity:
     a force or an inertia, such as masses. Shape: (parameters, joints + 1)."""
     torque: "Sensitivity | None" = None
     """The same of how large measured torques are, which weigh a robot; None where they were fitted to or some log has none."""
+    blur: Array | None = None
+    """Information that slopes seem to have since they are not exact: stick, slip and contact change a little with anything.
+    Shape: (parameters, parameters)."""
 
     def weighed(self, values: Array, rows: Bools | slice = slice(None)) -> Array:
         """What is left of residuals or slopes in some rows once zeros and starts have explained there what they may."""
         n, values = self.nuisance[rows], values[rows]
         return values - n @ np.linalg.solve(np.eye(n.shape[1]) + n.T @ n, n.T @ values) if n.size else values
+
+    def says(self, rows: Bools | slice = slice(None)) -> tuple[Array, Array]:
+        """What residuals in some rows say about everything: information, (parameters, parameters), and how they pull.
+
+        Along each direction they count by that share of its information which errors of the slopes have not put there
+        (reliability, Fuller 1987).
+        """
+        weighed = self.weighed(self.slopes, rows)
+        information, pull = self.slopes[rows].T @ weighed, weighed.T @ self.residual[rows]
+        if self.blur is None:
+            return information, pull
+        share = len(self.residual[rows]) / len(self.residual)
+        unreliable, ways = eigh(self.blur * share, information + NOTHING * np.eye(len(pull)))
+        known = information @ ways * np.clip(1 - unreliable, 0.0, 1.0)
+        return known @ (information @ ways).T, known @ (ways.T @ pull)
 
 
 def sensitivity(
@@ -89,7 +109,7 @@ def sensitivity(
     x = objective.with_zeros(objective.start, zeros)
     plain, half = objective.plain(x[None])[0], replace(objective, data=data.halved()).plain(x[None])[0]
     # differences are taken before large errors are softened, which bends what is much larger than the errors of a good fit
-    every = slopes(objective.plain, x, *objective.bounds, objective.coloured, plain, WIDTH)
+    every, bends = _both_ways(objective, x, plain)
     columns, samples = len(objective.size), len(data.log)
     torque = np.arange(columns) >= columns - len(twin.joints) * weighs
     rows, needed = np.tile(torque, samples), np.zeros((samples, columns))
@@ -97,9 +117,8 @@ def sensitivity(
         needed[:, torque] = (
             plain.reshape(samples, columns)[:, torque] + np.nan_to_num(data.measured("tau")) / objective.size[torque]
         )
-    own = values[[twin.space.names.index(name) for name in space.names]]
-    factors = _factors(space, own, twin.joints)
-    every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], factors)
+    factors = _factors(space, values[[twin.space.names.index(name) for name in space.names]], twin.joints)
+    every[:, : len(space)] = _along_factors(objective, x, plain, every[:, : len(space)], np.linalg.norm(bends, axis=0), factors)
     torques = None
     if weighs:
         speed = np.gradient(np.nan_to_num(data.measured("q")), axis=0)
@@ -108,7 +127,7 @@ def sensitivity(
     residual, gain = soft(plain[~rows], ROBUST), soft_slope(plain[~rows], ROBUST)
     each = residual.reshape(samples, -1).T
     unit = np.tile([np.sqrt(max(float(np.mean(r**2)), 1e-18) * lasting(r)) for r in each], samples)
-    change, every = gain * (half - plain)[~rows], (gain / unit)[:, None] * every[~rows]
+    change, every, bends = gain * (half - plain)[~rows], *((gain / unit)[:, None] * s[~rows] for s in (every, bends))
     coarse = objective.size[~torque] * np.sqrt(np.mean(change.reshape(samples, -1) ** 2, axis=0))
     kept = int((~torque).sum())
     return Sensitivity(
@@ -122,7 +141,40 @@ def sensitivity(
         twin.model.opt.timestep,
         factors,
         torques,
+        _blur((bends**2).sum(axis=0), factors),
     )
+
+
+def _both_ways(objective: Objective, x: Array, plain: Array) -> tuple[Array, Array]:
+    """Slopes by differences to both sides, or to one at a bound, and the standard errors of their entries.
+
+    A smooth change is nearly the same over the first half of the stretch as over the second; what is left of it is an error of
+    each of three simulations, or curvature; of parameters only. Shape: (residuals, parameters), scaled.
+    """
+    low, high = objective.bounds
+    colour, affects = objective.coloured.colour, objective.coloured.affects
+    groups = colour[None, :] == np.arange(colour.max() + 1)[:, None]
+    near, far = x - WIDTH < low, x + WIDTH > high
+    ends = np.where(near, 1.0, -1.0), np.where(near, 2.0, np.where(far, -2.0, 1.0))
+    one, other = (((objective.plain(np.where(groups, x + WIDTH * end, x)) - plain)[colour] * affects).T for end in ends)
+    aside = near | far
+    slopes = np.where(aside, other * np.where(near, 1.0, -1.0), other - one) / (2 * WIDTH)
+    return slopes, (np.where(aside, other - 2 * one, other + one) / (np.sqrt(12) * WIDTH))[:, : len(objective.space)]
+
+
+def _blur(variance: Array, factors: Array) -> Array:
+    """Information that errors of slopes add, which are none along the factors of torques; see `_along_factors`.
+
+    Shape: (parameters, parameters). variance: of each slope, summed over residuals.
+    """
+    along = _alongs(factors)
+    spread = variance[:, None] * along
+    return np.asarray(np.diag(variance) - spread @ np.linalg.pinv(along.T @ spread) @ spread.T)
+
+
+def _alongs(factors: Array) -> Array:
+    """Factors of each joint's torques, and that of all torques, forces and inertias. Shape: (parameters, joints + 1)."""
+    return np.column_stack([factors[:, :-1], factors.sum(axis=1)])
 
 
 def _torque_sizes(needed: Array, plain: Array, slopes: Array, speed: Array, space: Space, step: float) -> Sensitivity:
@@ -173,28 +225,29 @@ def _factors(space: Space, values: Array, joints: Sequence[str]) -> Array:
     return np.column_stack([own, along - own.sum(axis=1)])
 
 
-def _along_factors(objective: Objective, x: Array, plain: Array, slopes: Array, factors: Array) -> Array:
+def _along_factors(objective: Objective, x: Array, plain: Array, slopes: Array, spread: Array, factors: Array) -> Array:
     """Slopes that are right along the factors of each joint's torques and of all forces and inertias together.
 
     Where little hangs on a joint, hardly any position shows its factor, and none of servos shows that of all. Sums of
     differences of each number alone, which are not exact where torques saturate and joints stick, would say that positions do;
-    so these are simulated, and the nearest slopes that agree are taken.
+    so these are simulated, and the most probable slopes that agree are taken.
 
     Args:
         objective: errors of the twin.
         x: where slopes were taken.
         plain: errors there.
         slopes: of each number alone. Shape: (residuals, parameters), scaled.
+        spread: how wrong each of these is. Shape: (parameters,).
         factors: of each joint, and last of all else. Shape: (parameters, joints + 1).
     """
-    along = np.column_stack([factors[:, :-1], factors.sum(axis=1)])
+    along = _alongs(factors)
     low, high = (end[: len(along)] for end in objective.bounds)
     ends = x[: len(along)] + WIDTH * along.T
     signs = np.where(((ends < low) | (ends > high)).any(axis=1), -1.0, 1.0)
     trials = np.tile(x, (len(signs), 1))
     trials[:, : len(along)] += WIDTH * signs[:, None] * along.T
     change = (objective.plain(trials) - plain).T * signs / WIDTH
-    return np.asarray(slopes + (change - slopes @ along) @ np.linalg.pinv(along))
+    return np.asarray(slopes + (change - slopes @ along) @ np.linalg.pinv(spread[:, None] * along) * spread)
 
 
 def at_half_step(twin: Twin, space: Space, values: Array, logs: Sequence[Log], split: Split, signals: tuple[str, ...]) -> Array:

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.identify.full_model.rungs import State
 from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import Scores
 from gapless.identify.sensitivity import Sensitivity
@@ -51,7 +52,7 @@ class Unlike:
 
 
 def doubts(
-    twin: Twin,
+    state: State,
     logs: Sequence[Log],
     heldout: Scores,
     traced: Sequence[Trace],
@@ -60,13 +61,12 @@ def doubts(
     apart: Sequence[Unlike],
     halves: Array,
     every: Sensitivity,
-    zeros: Mapping[int, Array],
     split: Split,
 ) -> Doubts:
     """What speaks against a fit.
 
     Args:
-        twin: the fitted model.
+        state: the fit.
         logs: what it was fitted to.
         heldout: its held-out errors beside the baselines.
         traced: each log beside what was predicted.
@@ -75,19 +75,23 @@ def doubts(
         apart: joints of one type with unlike numbers.
         halves: the same from either half of the logs, scaled. Shape: (2, parameters).
         every: how predictions depend on everything.
-        zeros: encoder zeros of single logs, by their number [rad].
         split: of the logs.
     """
     out = Doubts(_chatter(logs, traced[0].joints) + _baselines(heldout, traced))
     out.suspicions = [*(each.sentence for each in apart), *_weight(heavier(belief.space, every)), *_disagree(belief, halves)]
+    out.suspicions += [
+        f"{name} was fitted, but it may be right and {few(list(rivals))} off instead: these logs do not tell which; "
+        "measure one of them and state it (--fix)"
+        for name, rivals in state.instead.items()
+    ]
     out.suspicions += _structure(logs, traced, every.coarse)
-    out.suspicions += _coarse(twin, heldout, every.coarse)
+    out.suspicions += _coarse(state.twin, heldout, every.coarse)
     if len(left_out) > TOUCHES * len(traced[0].joints):
         out.suspicions.append(
             f"{len(left_out)} of {len(traced[0].joints)} joints have stretches that no joint model fits: does the robot touch "
             "itself or its surroundings there? Record a motion that keeps clear (gapless excite)"
         )
-    out.notes += _chains(twin)
+    out.notes += _chains(state.twin)
     for joint, blocks in left_out.items():
         where = [split.place(b) for b in blocks[:4]]
         places = ", ".join(f"{logs[i].name} at {since:.0f} s" for i, since in where)
@@ -99,8 +103,8 @@ def doubts(
             f"{traced[i].name} contradicts the other logs: its error is {np.degrees(sizes[i]):.2g} deg, "
             f"theirs is {np.degrees(np.median(sizes)):.2g} deg"
         )
-    if zeros:
-        spread = np.ptp(np.stack(list(zeros.values())), axis=0)
+    if state.zeros:
+        spread = np.ptp(np.stack(list(state.zeros.values())), axis=0)
         j = int(spread.argmax())
         out.notes.append(
             f"the encoder zero differs between logs by up to {np.degrees(spread[j]):.1f} deg: home the robot before recording"

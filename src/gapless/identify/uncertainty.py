@@ -1,12 +1,12 @@
 """What the data cannot tell: intervals, directions left free, parameters at a bound, in words a robot engineer can act on."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.evidence import SELDOM
+from gapless.identify.evidence import SELDOM, informed
 from gapless.identify.sensitivity import MISMATCH, Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
@@ -34,6 +34,7 @@ def belief(
     unlike: Sequence[Sequence[int]] = (),
     halves: Array | None = None,
     finer: Array | None = None,
+    instead: Collection[str] = (),
 ) -> Gaussian:
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
@@ -53,6 +54,7 @@ def belief(
             curves of equal error. The mean square of their way from the fit is its variance (McCarthy 1969).
         finer: where the numbers would be at half the time step, scaled. To none at all it is about twice as far, and a robot's
             drives have some step of their own: the mean square of all that lies between is 4/3 of the way's.
+        instead: quantities that were fitted and may be right, since others may be off instead: errors do not tell them apart.
     """
     posed, n = _posed(space, every), len(space)
     information = posed.information
@@ -60,7 +62,7 @@ def belief(
     shared = np.diag([posed.tolerated[own].mean() if len(own) > 1 else 0.0 for own in posed.members])
     # a step of time: states at its end are up to half a step ahead of forces, and no delay is told from that
     instant = np.diag([every.step**2 / 12 / p.scale**2 if p.unit == "s" else 0.0 for p in space.parameters])
-    stated = _damping_as_stated(space, centre)
+    stated = np.vstack([_damping_as_stated(space, centre), *(_back(space, centre, posed, q) for q in instead)])
     others = shared + instant + stated.T @ stated + np.eye(n) * FINEST**2
     if finer is not None:
         others += 4 / 3 * np.outer(finer - centre, finer - centre)
@@ -146,19 +148,27 @@ def _posed(space: Space, every: Sensitivity) -> _Posed:
     tolerated = np.diff(every.space.tolerated, axis=0)[0] ** 2 / 12  # of a uniform distribution
     allowed, n = _allowed(every, tolerated, members), len(space)
     rest = np.flatnonzero(np.diag(allowed) > 0)
-    information, pull = np.zeros((n + len(rest),) * 2), np.zeros(n + len(rest))
+    information = np.zeros((n + len(rest),) * 2)
     information[n:, n:] = np.linalg.inv(allowed[np.ix_(rest, rest)])
-    for data in (every, every.torque) if every.torque else (every,):
-        both = np.hstack([_together(data, members), data.slopes[:, rest]])
-        weighed = data.weighed(both)
-        information += both.T @ weighed
-        pull += weighed.T @ data.residual
-    return _Posed(members, _together(every, members), rest, tolerated, information, pull)
+    each = np.eye(len(every.space))
+    chosen = np.stack([each[own].sum(axis=0) for own in members] + [each[i] for i in rest], axis=1)  # some are shared by joints
+    everything, pulls = informed(every)
+    information, pull = information + chosen.T @ everything @ chosen, chosen.T @ pulls
+    return _Posed(members, every.slopes @ chosen[:, :n], rest, tolerated, information, pull)
 
 
-def _together(every: Sensitivity, members: Sequence[Sequence[int]]) -> Array:
-    """Slopes of numbers that joints share. Shape: (residuals, numbers)."""
-    return np.stack([every.slopes[:, own].sum(axis=1) for own in members], axis=1)
+def _back(space: Space, centre: Array, posed: _Posed, quantity: str) -> Array:
+    """The way to a fitted quantity as the model has it, with what is then most probable of everything else; scaled.
+
+    It is one as probable as the other, and the mean square about the fit is half of the way's. Shape: (parameters,).
+    """
+    n, way = len(space), np.zeros(len(posed.pull))
+    off = np.r_[[p.quantity == quantity for p in space.parameters], np.zeros(len(posed.rest), dtype=bool)]
+    way[off] = -centre[off[:n]]
+    inner = posed.information[~off]
+    inner = inner + np.diag(np.r_[np.full(n, MISMATCH**-2), np.zeros(len(posed.rest))])[~off]
+    way[~off] = -np.linalg.solve(inner[:, ~off], inner[:, off] @ way[off])
+    return np.asarray(way[:n] * np.sqrt(0.5))
 
 
 def heavier(space: Space, every: Sensitivity) -> tuple[float, float] | None:

@@ -33,3 +33,10 @@ def test_no_play_means_one_stiff_joint():
         worlds.step(np.array([[0.3 * np.sin(5 * k * twin.control_dt)]]))
         gap = max(gap, abs(worlds.qpos[0, 1]))
     assert gap < 5e-4
+
+
+def test_the_teeth_are_as_hard_as_the_time_step_allows_also_where_it_is_changed_later():
+    spec, fine = (wheel(SERVO, 'armature="0.005"') for _ in range(2))
+    spec.option.timestep, fine.option.timestep = 0.004, 0.001
+    later, at_once = twin_of(spec, Backlash(width=0.03)).at_step(0.001), twin_of(fine, Backlash(width=0.03))
+    np.testing.assert_array_equal(later.model.jnt_solref, at_once.model.jnt_solref)

@@ -1,6 +1,6 @@
 """The full model: what truly couples, once every joint alone is known: link inertia, encoder zeros, contact, other signals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,8 @@ class State:
     zeros: dict[int, Array]
     rivals: list[tuple[tuple[str, ...], Array, Array]]
     """Names, where they ended, and where they ended as well from another start; scaled."""
+    instead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Quantities that were fitted because errors spoke for them, and those that may be off instead."""
 
 
 @dataclass(frozen=True)

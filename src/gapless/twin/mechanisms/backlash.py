@@ -46,8 +46,8 @@ class Backlash(Mechanism):
             PLAY,
             limited=mujoco.mjtLimited.mjLIMITED_TRUE,
             range=_range(self.width),
-            # teeth are hard: a stiff, well damped stop, as fast as twice the step allows
-            solref_limit=[max(0.004, 2 * spec.option.timestep), 1.0],
+            # teeth are hard: a stiff, well damped stop; MuJoCo makes it as soft as the time step asks for (refsafe)
+            solref_limit=[0.004, 1.0],
             solimp_limit=[0.95, 0.99, 0.001, 0.5, 2],
             damping=[0.0, 0.0, 0.0],
             stiffness=[0.0, 0.0, 0.0],
