@@ -97,7 +97,7 @@ def test_bad_input_is_one_sentence_and_exit_2(capsys, tmp_path):
         ("--kp", "nan", "kp of *: a finite number was expected"),
         ("--kd", "-1", "kd must be at least 0"),
         ("--out", "none/x.html", "none/x.html: there is no folder none"),
-        ("--out", "taken", "taken: Is a directory"),
+        ("--out", "taken", "taken: a page is written as .html"),
     ],
 )
 def test_options_that_make_no_sense(capsys, tmp_path, option, value, message):

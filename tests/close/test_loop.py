@@ -118,7 +118,8 @@ def test_techniques_follow_the_protocol_and_a_new_one_joins_by_being_written(cas
     names = [t.name for t in TECHNIQUES]
     assert len(set(names)) == len(names) and [t.name for t in TECHNIQUES if t.cheats] == ["oracle"]
     rounds, one_log = {"simopt", "bayessim", "autotuned"}, {"delta", "mean", "belief", "informed"}
-    assert {t.name for t in TECHNIQUES if t.robot} == one_log | rounds | {"search"}
+    trials = {"search", "es_maml", "maml", "norml", "inverse"}
+    assert {t.name for t in TECHNIQUES if t.robot} == one_log | rounds | trials
     own = Technique("own", "does nothing for 3 s", lambda c, s: s.run("own", {}, lambda f: None, lambda f: f, robot=3.0))
     outcome = applied(own, case, tmp_path, lambda text, left: None)
     assert (outcome.policy, outcome.robot) == (tmp_path / "own", 3.0)
