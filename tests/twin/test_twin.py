@@ -140,7 +140,7 @@ def test_a_saved_twin_in_plain_mujoco_gives_the_twins_trajectory(source, add, tm
         assert not worlds.failures
         ours.append(worlds.qpos[0].copy())
     twin.save(tmp_path / "twin.xml", values)
-    if callback.needed(twin.model):
+    if callback.frictional(twin.model):
         assert "needs a callback" in (tmp_path / "twin.xml").read_text()
         callback.install()
     np.testing.assert_allclose(plain_trajectory(tmp_path / "twin.xml", worlds, commands), ours, atol=1e-9)

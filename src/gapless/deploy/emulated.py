@@ -52,8 +52,7 @@ class Emulated:
         if any(is_dc_motor(twin.model, d.actuator) for d in twin.drives) or twin.force(values) is not None:
             raise BadInput(f"{twin.name}: drives with a DC motor or a learned force cannot be emulated live")
         self.twin, self.joints, self.period, self.watchdog = twin, twin.joints, period, watchdog
-        if callback.needed(twin.model):
-            callback.install()
+        callback.install_for(twin.model)
         self._as_torque_drives(twin.compile(values), values)
         fields = twin.fields(values)
         self._path = {k: fields.get(k, np.repeat(v[None], 1, axis=0)) for k, v in twin.path.items()}

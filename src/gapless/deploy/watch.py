@@ -83,8 +83,7 @@ class Ahead:
 
     def __init__(self, twin: Twin):
         self._twin, self._data = twin, mujoco.MjData(twin.model)
-        if callback.needed(twin.model):
-            callback.install()
+        callback.install_for(twin.model)
         self._qpos, self._dof = (np.array([getattr(d, k) for d in twin.drives]) for k in ("qpos", "dof"))
         self._control = np.array([d.control for d in twin.drives])
         self._imu, self._substeps = imu_of(twin.model), round(twin.control_dt / twin.model.opt.timestep)

@@ -56,36 +56,39 @@ def slot(model: mujoco.MjModel) -> int:
     return int(model.nuser_jnt) - COLUMNS
 
 
-def needed(model: mujoco.MjModel) -> bool:
-    """Whether a model has joints marked for the callback."""
-    return frictional(model) or learned.marked(model)
-
-
 def frictional(model: mujoco.MjModel) -> bool:
     """Whether dry friction of some joints depends on speed, load or angle."""
     return bool(model.nuser_jnt >= COLUMNS and (model.jnt_user[:, -1] == MARKED).any())
 
 
-def install() -> None:
-    """Install the callback in this process. Call it before stepping a twin saved with `Friction(full=True)`."""
-    ours = _compiled()
+def install(networks: bool = True) -> None:
+    """Install the callback in this process. Call it before stepping a twin saved with `Friction(full=True)` or learned torque.
+
+    networks: whether it computes learned torque too, which takes most of the time that it is compiled in.
+    """
     now = mujoco.get_mjcb_control()
     if now is not None and now != _installed.get("object"):
         raise BadInput(
             "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: "
             "remove it"
         )
-    if now is None:
-        _installed["object"] = ours.ctypes
-        mujoco.set_mjcb_control(ours.ctypes)
+    if now is None or (networks and not _installed["networks"]):
+        _installed.update(object=_compiled(networks).ctypes, networks=networks)
+        mujoco.set_mjcb_control(_installed["object"])
 
 
-_installed: dict[str, Any] = {}  # what was handed to the engine, kept alive
+def install_for(model: mujoco.MjModel) -> None:
+    """Install what a model needs, if anything."""
+    if frictional(model) or learned.marked(model):
+        install(learned.marked(model))
+
+
+_installed: dict[str, Any] = {}  # what was handed to the engine, and whether it has networks
 
 
 @functools.cache
-def _compiled() -> Any:
-    """The callback, compiled on first use (about a second)."""
+def _compiled(networks: bool) -> Any:
+    """The callback, compiled on first use, and kept alive."""
     import numba
     from numba import cfunc, types
 
@@ -132,11 +135,20 @@ def _compiled() -> Any:
             rest = user[start], user[start + 1], user[start + 2], user[start + 3], user[start + 4], user[start + 5]
             limit[row] = max(dry_friction(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
+    signature = types.void(types.voidptr, types.voidptr)
+    if not networks:
+
+        @cfunc(signature)
+        def dry(m, d):  # type: ignore[no-untyped-def]
+            friction(m, d)
+
+        return dry
+
     nets = learned.applied()
 
-    @cfunc(types.void(types.voidptr, types.voidptr))
-    def step(m, d):  # type: ignore[no-untyped-def]
+    @cfunc(signature)
+    def all_of_it(m, d):  # type: ignore[no-untyped-def]
         friction(m, d)
         nets(m, d)
 
-    return step
+    return all_of_it

@@ -66,8 +66,7 @@ class Worlds:
         model.actuator_ctrllimited[:] = 0
         model.actuator_delay[:] = 0
         self._check_memory(model)
-        if callback.needed(model):
-            callback.install()
+        callback.install_for(model)
         self.engine = engine(model, n, threads)
         self.qpos, self.qvel = self.state("qpos"), self.state("qvel")
         self.path: dict[str, Array] = {k: np.repeat(v[None], n, axis=0) for k, v in twin.path.items()}
