@@ -49,12 +49,10 @@ class Collisions:
         model, data = self._model, self._data
         data.qpos[:] = self._robot.home
         data.qpos[self._qpos] = pose
-        mujoco.mj_fwdPosition(model, data)
-        found = set()
-        for k in range(data.ncon):
-            contact = data.contact[k]
-            bodies = model.geom_bodyid[contact.geom]
-            if contact.dist < -DEEP and (model.body_weldid[bodies] != 0).all():
-                first, second = sorted(bodies.tolist())
-                found.add((first, second))
-        return found
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        if not data.ncon:
+            return set()
+        bodies = model.geom_bodyid[data.contact.geom[data.contact.dist < -DEEP]]
+        bodies = np.sort(bodies[(model.body_weldid[bodies] != 0).all(axis=1)], axis=1)
+        return {(first, second) for first, second in bodies.tolist()}

@@ -17,13 +17,14 @@ KEPT = 4096
 """Commands whose time of sending is kept."""
 
 
-def matched(names: Sequence[str], among: Sequence[str]) -> Ints:
-    """Where each joint is among others; makers call the same joint FL_hip and FL_hip_joint."""
+def matched(names: Sequence[str], among: Sequence[str]) -> Ints | slice:
+    """Where each joint is among others, by place or, in the same order, all; makers call one joint FL_hip and FL_hip_joint."""
     places = {name.removesuffix("_joint"): i for i, name in enumerate(among)}
     odd = sorted({n.removesuffix("_joint") for n in names} ^ set(places))
     if odd or len(places) < len(among):
         raise BadInput(f"the robot's joints are not those of its model: {few(odd)} are only on one side")
-    return np.array([places[name.removesuffix("_joint")] for name in names])
+    order = [places[name.removesuffix("_joint")] for name in names]
+    return slice(None) if order == sorted(order) else np.array(order)  # a view is had at once, a choice is a copy
 
 
 class Link:

@@ -18,6 +18,8 @@ SPIN = 60e-6
 BINS, FINEST = 4000, 1e-6
 """Bins of a histogram of times, each 2 % wider than the last, from this on [s]."""
 _RATIO = 1.02
+LOCKED = 7
+"""MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT of mlockall(2): what this process has used, and all that it will use, once it does."""
 
 
 class Pace:
@@ -81,8 +83,14 @@ def claim(priority: int = PRIORITY) -> bool:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """No garbage collection, and threads that wait for the interpreter ask for it after 10 us."""
+    """Memory that stays where it is, no garbage collection, and threads that wait for the interpreter ask for it after 10 us.
+
+    A system short of memory, or one that saves some, takes away what was not used for a while, code of libraries included;
+    whoever runs it next waits for the disk.
+    """
     before = sys.getswitchinterval()
+    with contextlib.suppress(TypeError, AttributeError):  # no such call here; where it is not allowed nothing changes either
+        ctypes.CDLL(None).mlockall(LOCKED)
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -93,6 +101,8 @@ def undisturbed() -> Iterator[None]:
         sys.setswitchinterval(before)
         gc.enable()
         gc.unfreeze()
+        with contextlib.suppress(TypeError, AttributeError):
+            ctypes.CDLL(None).munlockall()
 
 
 def resident() -> int:

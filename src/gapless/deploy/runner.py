@@ -168,8 +168,8 @@ class Runner:
         """Start the robot, run the policy for some seconds, and stop it; whatever happens, the robot is left safe."""
         try:
             if self.link.realtime:
-                self.link.begin()
                 with undisturbed():
+                    self.link.begin()
                     self._run_live(seconds)
             else:
                 self._run_in_step(seconds)

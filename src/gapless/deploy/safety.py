@@ -70,7 +70,7 @@ class Safety:
         if self._fast >= FAST_TICKS:
             self.climb("speed", now)
         if len(imu):
-            w, x, y, z = good.imu[:4]
+            w, x, y, z = good.imu[:4].tolist()
             if w * w - x * x - y * y + z * z < self._upright:
                 self.climb("tilt", now)
 

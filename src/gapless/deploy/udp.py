@@ -100,9 +100,9 @@ class UdpRobot:
             self.lost += packet[3] - self._seen - 1 if self._seen else 0
             self._seen, self.arrived, newer = packet[3], time.monotonic(), True
             self._state = np.frombuffer(packet[4], "<f8")
-            mode = self._state[2]
+            mode, answered, self.answered_late = self._state[2:5].tolist()
             self.mode = MODES[int(mode)] if 0 <= mode < len(MODES) else MODES[-1]
-            self.answered, self.answered_late = int(self._state[3]), float(self._state[4])
+            self.answered = int(answered) if math.isfinite(answered) else 0
         return newer
 
     def latest(self) -> dict[str, Array]:

@@ -1,0 +1,22 @@
+"""Keeping time: what a loop on a general-purpose computer asks of the system."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from gapless.deploy import undisturbed
+
+
+def locked() -> int:
+    """Memory of this process that stays where it is [kB]."""
+    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmLck"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells what is locked")
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY, reason="locking is not allowed here")
+def test_memory_of_a_loop_stays_where_it_is_and_is_let_go_afterwards():
+    before = locked()
+    with undisturbed():
+        assert locked() > 20_000  # an interpreter with numpy and mujoco in it is larger than that
+    assert locked() == before
