@@ -36,7 +36,7 @@ class Channel:
     def __init__(self, number: int, topic: str, columns: Mapping[str, Sequence[str]]):
         self.number, self.topic, self.columns = number, topic, {k: list(v) for k, v in columns.items()}
         self.width = 2 + sum(len(v) for v in self.columns.values())
-        self.rows = np.zeros((RING, self.width))
+        self.rows = np.full((RING, self.width), 0.0)  # unlike zeros, which take their memory only while the loop runs
         self.put, self.taken, self.lost = 0, 0, 0
 
     def row(self) -> Array:
