@@ -24,7 +24,7 @@ from gapless.identify.per_joint.kernel import gather, without
 from gapless.identify.per_joint.ladder import Climb, Remember, Rung, Tick, climb, forget, quiet, structures
 from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels, problem, settle, shared, solve
 from gapless.identify.result import Fit, estimates
-from gapless.identify.score import Scorer, by_block, scores
+from gapless.identify.score import Scorer, missed, scores
 from gapless.identify.sensitivity import Sensitivity, at_half_step
 from gapless.identify.trust import Unlike, doubts, unlike
 from gapless.logs import Log
@@ -84,7 +84,7 @@ def fit_admitted(
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
     belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
     heldout = scores(traced, "heldout")
-    doubt = doubts(state, logs, heldout, traced, _left_out(twin, traced, len(split)), by_slopes, apart, halves, every, split)
+    doubt = doubts(state, logs, heldout, traced, missed(twin, traced, len(split)), by_slopes, apart, halves, every, split)
     return Fit(
         robot=twin.name,
         parameters=estimates(belief),
@@ -138,7 +138,7 @@ def _fixed_base(
         traced = full.predicted(state)
     try:
         if not top.stopped:
-            state, traced, more = together(state, traced, top, _left_out(twin, traced, len(full.split)), full, evolve)
+            state, traced, more = together(state, traced, top, missed(twin, traced, len(full.split)), full, evolve)
     except KeyboardInterrupt:
         full.tick("stopped: what was found so far is kept")
     return state, top.rungs + more, traced
@@ -179,14 +179,6 @@ def _undetermined(state: State, belief: Gaussian, signals: tuple[str, ...]) -> l
 def _places(state: State) -> list[int]:
     """Where in the twin's space each fitted parameter is; of tied ones the first."""
     return [state.twin.space.names.index((p.members or (p.name,))[0]) for p in state.space.parameters]
-
-
-def _left_out(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, list[int]]:
-    """Joint to the blocks that the fit misses by far; of a robot on its feet none, since its joints move together."""
-    if twin.floating:
-        return {}
-    bad = [outlying(e) for e in by_block(traced, "twin", blocks).T]
-    return {j: np.flatnonzero(b).tolist() for j, b in zip(twin.joints, bad, strict=True) if b.any()}
 
 
 def _joints_alone(

@@ -19,6 +19,7 @@ from gapless.measure import (
     best_delays,
     holds,
     mean_by,
+    outlying,
     runs,
     traces,
     windows,
@@ -120,3 +121,11 @@ def by_block(traced: Sequence[Trace], prediction: str, blocks: int) -> Array:
     """Mean squared error of each block and joint, NaN where nothing was measured. Shape: (blocks, joints)."""
     square = np.concatenate([t.error(prediction) for t in traced]) ** 2
     return mean_by(np.concatenate([t.block for t in traced]), square, blocks)
+
+
+def missed(twin: Twin, traced: Sequence[Trace], blocks: int) -> dict[str, list[int]]:
+    """Joint to the blocks that the fit misses by far; of a robot on its feet none, since its joints move together."""
+    if twin.floating:
+        return {}
+    bad = [outlying(e) for e in by_block(traced, "twin", blocks).T]
+    return {j: np.flatnonzero(b).tolist() for j, b in zip(twin.joints, bad, strict=True) if b.any()}

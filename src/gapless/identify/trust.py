@@ -9,11 +9,11 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.identify.full_model.rungs import State
 from gapless.identify.per_joint.problem import alike
-from gapless.identify.score import Scores
+from gapless.identify.score import Scores, missed
 from gapless.identify.sensitivity import Sensitivity
 from gapless.identify.uncertainty import LOOSE, at_bound, heavier
 from gapless.logs import Log, chatter
-from gapless.measure import Split, Trace, floors
+from gapless.measure import Split, Trace, floors, uneven
 from gapless.report import few
 from gapless.twin import Gaussian, Twin, quantities
 
@@ -84,11 +84,14 @@ def doubts(
         "measure one of them and state it (--fix)"
         for name, rivals in state.instead.items()
     ]
-    out.suspicions += _structure(logs, traced, every.coarse)
+    late = None if state.twin.floating else uneven(traced, state.twin.model.opt.timestep)
+    out.notes += [late.sentence] if late else []
+    out.suspicions += _structure(logs, late.traces if late else traced, every.coarse)
     out.suspicions += _coarse(state.twin, heldout, every.coarse)
-    if len(left_out) > TOUCHES * len(traced[0].joints):
+    stuck = missed(state.twin, late.traces, len(split)) if late else left_out
+    if len(stuck) > TOUCHES * len(traced[0].joints):
         out.suspicions.append(
-            f"{len(left_out)} of {len(traced[0].joints)} joints have stretches that no joint model fits: does the robot touch "
+            f"{len(stuck)} of {len(traced[0].joints)} joints have stretches that no joint model fits: does the robot touch "
             "itself or its surroundings there? Record a motion that keeps clear (gapless excite)"
         )
     out.notes += _chains(state.twin)

@@ -19,6 +19,7 @@ from gapless.measure.comparable import (
     one_robot,
     without_velocity,
 )
+from gapless.measure.lateness import Lateness, uneven
 from gapless.measure.noise import RESOLUTION, SETTLE, Floor, floors, same_drive
 from gapless.measure.outliers import outlying, soft, soft_slope, usual
 from gapless.measure.overlay import names_of, overlays, rms
