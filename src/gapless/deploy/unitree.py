@@ -100,7 +100,8 @@ class UnitreeRobot:
     def poll(self) -> bool:
         """Take what has arrived; whether there is a newer state now."""
         newest: Any = None
-        for state in reversed(self._reader.take(16)):
+        states = self._reader.take(16)
+        for state in reversed(states):
             if hasattr(state, "crc") and state.crc == self._types.checksum(state):
                 newest = state
                 break
@@ -110,6 +111,7 @@ class UnitreeRobot:
         if self._tick >= 0:
             step = (newest.tick - self._tick) & 0xFFFFFFFF
             self._turns += step if step < 1 << 31 else step - (1 << 32)
+            self.lost += max(0, round(1e-3 * min(step, 1 << 31) / PERIOD) - len(states)) if step < 1 << 31 else 0
         self._tick = newest.tick
         n, motors, imu = len(self.joints), newest.motor_state, newest.imu_state
         table = np.array([(m.q, m.dq, m.tau_est, np.max(m.temperature)) for m in motors[:n]]).T

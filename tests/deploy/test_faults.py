@@ -1,0 +1,376 @@
+"""What fails, alone and together, and what the robot is told then."""
+
+import errno
+import os
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gapless
+from bench.motion import _hello, can_config
+from gapless.deploy import MitRanges, OnVirtualBus, encode_mit, fuzzed_packet, run
+from gapless.deploy.can_robot import CanRobot, frame, open_buses
+from gapless.deploy.emulated import Emulated, InProcess
+from gapless.deploy.ladder import WHY, Ladder, Rung
+from gapless.deploy.limits import limits_of
+from gapless.deploy.link import Link
+from gapless.deploy.plausible import Plausible
+from gapless.deploy.runner import Runner
+from gapless.deploy.safety import Safety
+from gapless.deploy.serve import Server
+from gapless.errors import BadInput
+from gapless.logs import read
+from gapless.policy import load_policy
+from gapless.robots import load_robot
+from gapless.worlds import StandInSpec
+
+POLICY = Path(gapless.__file__).parent / "close/policies/quadruped_wide"
+pytestmark = pytest.mark.xdist_group("deploy")
+QUADRUPED = load_robot("quadruped")
+HOME = np.array([QUADRUPED.home[d.qpos] for d in QUADRUPED.drives])
+
+
+def ends(fault, seconds=0.6):
+    """Rung and reason of a standing robot whose readings a fault changes from 0.1 s on, and the layer itself."""
+    limits, rng = limits_of(QUADRUPED), np.random.default_rng(0)
+    safety, wanted = Safety(limits, QUADRUPED, 0.001), np.stack([HOME, 0 * HOME, limits.kp, limits.kd, 0 * HOME])
+    frozen = None
+    for i in range(round(1000 * seconds)):
+        reading = {"q": HOME + 1e-4 * rng.normal(size=12), "dq": 0.01 * rng.normal(size=12), "time": 0.001 * i}
+        reading |= {"imu": np.concatenate([[1, 0, 0, 0], 1e-3 * rng.normal(size=3)]), "temperature": np.full(12, 30.0)}
+        if i >= 100:
+            frozen = frozen or reading
+            fault(reading, i, frozen)
+        safety.see(reading["q"], reading["dq"], reading["imu"], reading["time"], 0.001 * i)
+        safety.supply(reading["temperature"], 25.0, 0.001 * i)
+        wanted[0] = HOME + 0.2 * np.sin(0.01 * i)
+        safety.answer(wanted, True, 0.001 * i)
+    return safety.rung, safety.ladder.reason, safety
+
+
+def test_joints_count_more_than_an_imu_that_fails_with_them():
+    def both(reading, i, frozen):
+        reading["imu"][0] = np.nan
+        reading["q"][3] += 1.0
+        reading["dq"][3] = 1e6
+
+    rung, reason, safety = ends(both)
+    assert (rung, reason) == WHY["joints"]
+    assert np.abs(safety.plausible.q - HOME).max() < 0.01 and np.abs(safety.plausible.dq).max() < 1.0
+
+
+def test_readings_that_are_mostly_wrong_are_a_fault_although_good_ones_come_between():
+    def flaky(reading, i, frozen):
+        if i % 10:
+            reading["q"][1] = np.nan
+
+    assert ends(flaky)[:2] == WHY["joints"]
+
+
+def test_a_clock_that_leaps_or_runs_ahead_is_a_fault():
+    def leaps(reading, i, frozen):
+        reading["time"] += 100.0
+
+    def ahead(reading, i, frozen):
+        reading["time"] += 0.02 * (i - 100)
+
+    assert ends(leaps)[:2] == ends(ahead)[:2] == WHY["clock"]
+
+
+def test_one_wrong_stamp_is_left_out():
+    def once(reading, i, frozen):
+        reading["time"] = 0.0 if i == 200 else 7.0 if i == 300 else reading["time"]
+
+    rung, _, safety = ends(once)
+    assert rung is Rung.RUN and safety.plausible.left_out == 2
+
+
+def test_joints_that_do_not_follow_their_targets_are_frozen_although_the_imu_lives():
+    def frozen_joints(reading, i, frozen):
+        reading["q"], reading["dq"] = frozen["q"].copy(), frozen["dq"].copy()
+
+    assert ends(frozen_joints)[:2] == WHY["joints"]
+
+
+def test_a_temperature_that_is_no_number_is_too_hot():
+    def nothing(reading, i, frozen):
+        reading["temperature"][2] = np.nan
+
+    assert ends(nothing)[1] == WHY["heat"][1]
+
+
+class Hangs:
+    """A robot whose line works and whose controller sends the same state for ever."""
+
+    joints, period, realtime = QUADRUPED.joints, 0.001, True
+
+    def poll(self):
+        return True
+
+    def latest(self):
+        return {"time": 5.0, "q": HOME, "dq": 0 * HOME, "quat": np.array([1.0, 0, 0, 0]), "gyro": np.zeros(3)}
+
+
+def test_the_same_state_sent_again_is_no_reading():
+    link = Link(Hangs(), QUADRUPED)
+    assert link.look() and not link.look()
+
+
+@pytest.mark.parametrize(("name", "air"), [("quadruped", True), ("arm", False)])
+def test_a_robot_whose_joints_are_not_known_is_told_to_stand_still_and_nothing_else(name, air):
+    """Not to go on at the speed that was measured last, which drives a joint into its end."""
+    model = load_robot(name)
+    limits = limits_of(model)
+    for seed in range(4):
+        rng, robot = np.random.default_rng(seed), Emulated(StandInSpec(name, in_air=air, seed=seed))
+        safety, n, lost = Safety(limits, model, 0.001), len(limits.joints), 100 + 70 * seed
+        safety.plausible = Plausible(limits, "quat" in robot.readings())
+        home = robot.twin.home[robot._qpos]
+        wanted = np.stack([home, 0 * home, limits.kp, limits.kd, 0 * home])
+        for i in range(lost + 400):
+            reading = robot.readings()
+            imu = np.concatenate([reading["quat"], reading["gyro"]]) if "quat" in reading else np.zeros(0)
+            q = reading["q"].copy()
+            q[0] = np.nan if i >= lost else q[0]
+            safety.see(q, reading["dq"], imu, float(reading["time"]), robot.time)
+            if i % 60 == 0:
+                wanted[0] = home + rng.choice([-2.0, 2.0], n)
+            command = safety.answer(wanted, True, robot.time)
+            robot.take(command)
+            robot.step()
+        assert not command[[1, 2, 4]].any() and command[3].all()
+        assert not robot.counts[:6].any()
+
+
+def test_a_rung_that_one_thread_climbed_to_is_not_left_by_another():
+    limits, before = limits_of(QUADRUPED), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            ladder, start = Ladder(limits), threading.Barrier(3)
+
+            def climb(why, ladder=ladder, start=start):
+                start.wait()
+                ladder.climb(why, 0.0, HOME, HOME)
+
+            threads = [threading.Thread(target=climb, args=(why,)) for why in ("watch", "silent", "emergency")]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert ladder.rung is Rung.CUT
+            assert [rung for _, rung, _ in ladder.events] == sorted((r for _, r, _ in ladder.events), key=lambda r: Rung[r])
+    finally:
+        sys.setswitchinterval(before)
+
+
+TWO_ARMS = """
+<mujoco><compiler angle="radian"/><worldbody>
+  <body pos="-0.2 0 1"><joint name="left" axis="0 1 0" range="-2 2" armature="0.01"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.04"/></body>
+  <body pos="0.2 0 1"><joint name="right" axis="0 1 0" range="-2 2" armature="0.01"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.5" size="0.04"/></body>
+</worldbody><actuator>
+  <position name="left" joint="left" kp="60" kv="2" forcerange="-30 30"/>
+  <position name="right" joint="right" kp="60" kv="2" forcerange="-30 30"/>
+</actuator></mujoco>
+"""
+
+
+def test_targets_that_lead_links_into_each_other_are_not_followed_between_two_answers_either(tmp_path):
+    (tmp_path / "two.xml").write_text(TWO_ARMS)
+    model, robot = load_robot(str(tmp_path / "two.xml")), Emulated(StandInSpec(str(tmp_path / "two.xml")))
+    limits = limits_of(model)
+    safety, wanted = Safety(limits, model, 0.001), np.stack([np.zeros(2), np.zeros(2), limits.kp, limits.kd, np.zeros(2)])
+    for i in range(1500):
+        reading = robot.readings()
+        safety.see(reading["q"], reading["dq"], np.zeros(0), float(reading["time"]), robot.time)
+        wanted[0] = (0.1, -0.1) if i < 500 else (0.9, -0.9)  # they cross: the links would touch at 0.33 rad
+        robot.take(safety.answer(wanted, i % 20 == 0, robot.time))
+        robot.step()
+        assert not robot.data.ncon
+    assert robot.data.qpos == pytest.approx([0.1, -0.1], abs=0.05)
+    assert safety.collisions.refused == 50
+
+
+class Driver:
+    """A live robot whose driver fails at some call."""
+
+    joints, period, realtime = QUADRUPED.joints, 0.004, True
+
+    def __init__(self):
+        self.breaks, self.stopped, self.commands = "", 0, 0
+
+    def read(self):
+        if self.breaks == "read":
+            raise OSError("no cable")
+        now = time.monotonic()
+        noise = 1e-4 * np.random.default_rng(int(1e6 * now)).normal(size=12)
+        whole = {"time": now, "q": HOME + noise, "dq": noise, "quat": np.array([1.0, 0, 0, 0]), "gyro": noise[:3]}
+        missing = {"imu": ("quat", "gyro"), "joints": ("q",)}.get(self.breaks, ())
+        return {name: value for name, value in whole.items() if name not in missing}
+
+    def write(self, command):
+        if self.breaks == "write":
+            raise OSError("the queue is full")
+        self.commands += 1
+
+    def stop(self):
+        self.stopped += 1
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return load_policy(POLICY)
+
+
+def a_runner(policy, robot, **options):
+    return Runner(robot, QUADRUPED, policy, (0.0, 0.0, 0.0), limits_of(QUADRUPED, policy.contract), **options)
+
+
+@pytest.mark.parametrize(("breaks", "says"), [("read", "no cable"), ("joints", "'q'"), ("imu", "needs an IMU")])
+def test_a_driver_whose_readings_cannot_be_used_is_refused_in_one_sentence(policy, breaks, says):
+    robot = Driver()
+    robot.breaks = breaks
+    with pytest.raises(BadInput, match=says):
+        run(policy, "", command=(0.0, 0.0, 0.0), robot=robot)
+    assert robot.commands == 0
+
+
+@pytest.mark.parametrize(("breaks", "reason"), [("read", "stale"), ("joints", "stale"), ("write", "unsent")])
+def test_a_driver_that_fails_while_it_runs_ends_the_run_on_its_rung(policy, breaks, reason):
+    robot = Driver()
+    runner = a_runner(policy, robot)
+    runner.check()
+    runner.on_tick = lambda now: setattr(robot, "breaks", breaks) if runner.outcome.ticks > 100 else None
+    out = runner.run(20.0)
+    assert out.reason == WHY[reason][1] and robot.stopped
+    assert any("of the robot's driver" in why for _, _, why in out.events)
+    assert all(0.0 <= at < 5.0 for at, _, _ in out.events)  # since the first command
+
+
+def test_a_robot_that_dies_before_the_first_command_is_not_waited_for(policy):
+    robot = Driver()
+    runner = a_runner(policy, robot)
+    runner.check()
+    robot.breaks = "read"
+    assert runner.run(20.0).reason == WHY["silent"][1]
+    assert robot.commands == 0
+
+
+def test_a_person_who_stops_a_robot_that_is_getting_up_need_not_wait(policy):
+    inside = Emulated(StandInSpec("quadruped", seed=1))
+    runner = a_runner(policy, InProcess(inside))
+    runner.on_tick = lambda now: runner.stop() if now > 0.3 else None
+    out = runner.run(5.0)
+    assert out.reason == "" and out.answers == 0 and inside.time < 3.0
+
+
+def test_a_policy_that_raises_is_stopped_like_one_that_answers_no_number(policy):
+    runner = a_runner(policy, InProcess(Emulated(StandInSpec("quadruped", seed=1))))
+    runner.on_tick = lambda now: setattr(runner, "pilot", None) if now > 1.8 else None
+    out = runner.run(5.0)
+    assert out.reason == WHY["policy broken"][1] and out.rung == "DAMP"
+    assert any("TypeError" in why for _, _, why in out.events)
+
+
+class Glitch(InProcess):
+    """One reading is no number."""
+
+    def read(self):
+        reading = dict(super().read())
+        return reading | ({"q": reading["q"] * np.nan} if 1.8 < self.inside.time < 1.8015 else {})
+
+
+def test_one_wrong_reading_leaves_the_adaptive_loop_as_it_is(policy):
+    runner = a_runner(policy, Glitch(Emulated(StandInSpec("quadruped", seed=1))), adaptive=True)
+    assert runner.run(1.0).reason == ""
+    assert runner.safety.plausible.left_out == 1 and np.isfinite(runner.adaptive.theta).all()
+
+
+def test_a_full_disk_ends_the_log_and_not_the_run(policy, tmp_path, monkeypatch):
+    written, write = [0], os.write
+
+    def full(file, data):
+        written[0] += len(data)
+        if written[0] > 300_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data)
+
+    monkeypatch.setattr("gapless.deploy.recording.os.write", full)
+    log, robot = tmp_path / "run.mcap", InProcess(Emulated(StandInSpec("quadruped", seed=1)))
+    out = run(policy, "", command=(0.0, 0.0, 0.0), seconds=1.0, recording=log, robot=robot)
+    assert out.reason == "" and "No space left" in out.events[-1][2]
+    assert read(log).duration > 0.05
+
+
+def test_what_the_policy_was_not_trained_for_and_gains_that_no_drive_can_have_are_refused(policy):
+    robot = InProcess(Emulated(StandInSpec("quadruped", seed=1)))
+    with pytest.raises(BadInput, match="was trained for"):
+        run(policy, "", command=(99.0, 0.0, 0.0), robot=robot)
+    with pytest.raises(BadInput, match="limits can be kept"):
+        run(policy, "", command=(0.0, 0.0, 0.0), robot=InProcess(Emulated(StandInSpec("quadruped", seed=1), period=0.01)))
+    hard = replace(policy.contract, joints=replace(policy.contract.joints, kd=(1.5, 3.0) * 6))
+    with pytest.raises(BadInput, match="kd = 3 .* of FL_thigh"):
+        limits_of(QUADRUPED, hard)
+    weak = OnVirtualBus(
+        Emulated(StandInSpec("quadruped", seed=1), period=0.002),
+        replace(can_config(QUADRUPED.joints), ranges=MitRanges(kp=30.0, tau=40.0)),
+    )
+    with pytest.raises(BadInput, match="kp = 50, and the robot's drives take 30"):
+        run(policy, "", command=(0.0, 0.0, 0.0), robot=weak)
+    weak.close()
+    assert robot.inside.accepted == 0
+
+
+def test_a_bus_that_somebody_commands_is_left_alone():
+    config = can_config(QUADRUPED.joints)
+    mine, theirs = open_buses(config), open_buses(config)
+    ended = threading.Event()
+
+    def command():
+        while not ended.wait(0.01):
+            theirs[0].send(frame(1, encode_mit(0, 0, 0, 0, 0, MitRanges())))
+
+    thread = threading.Thread(target=command)
+    thread.start()
+    try:
+        with pytest.raises(BadInput, match="another program"):
+            CanRobot(config, mine).read()
+    finally:
+        ended.set()
+        thread.join()
+    assert theirs[0].recv(timeout=0.05) is None  # nothing was sent
+    for bus in (*mine, *theirs):
+        bus.shutdown()
+
+
+def test_odd_frames_on_a_bus_are_ignored_and_counted():
+    config, rng = can_config(QUADRUPED.joints), np.random.default_rng(0)
+    robot = OnVirtualBus(Emulated(StandInSpec("quadruped", seed=1), period=0.002), config)
+    reading, intruder = robot.read(), open_buses(config)[0]
+    for id in [*rng.integers(20, 2047, 300), 0, 80, 81, 80, 81]:
+        intruder.send(frame(int(id), rng.bytes(int(rng.choice([0, 1, 5, 7])))))
+    assert robot.read() is reading and robot.ignored == 305 and not robot.others()
+    intruder.shutdown()
+    robot.close()
+
+
+def test_fuzzed_packets_to_a_program_are_ignored_and_counted():
+    server = Server(Emulated(StandInSpec("bench", seed=1)), port=0)
+    robot, rng = _hello(server), np.random.default_rng(0)
+    server.tick(0.0)
+    assert robot.poll()
+    before = robot.latest()["q"].copy()
+    for i in range(500):
+        server._socket.sendto(fuzzed_packet(rng, robot.joints, i), server._peer)
+        assert not robot.poll()
+    assert robot.ignored == 500
+    assert (robot.latest()["q"] == before).all()
+    robot.close()
+    server.close()
