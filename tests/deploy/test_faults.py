@@ -49,6 +49,17 @@ def test_joints_count_more_than_an_imu_that_fails_with_them():
     assert np.abs(safety.plausible.q - HOME).max() < 0.01 and np.abs(safety.plausible.dq).max() < 1.0
 
 
+def test_a_robot_that_comes_down_without_its_imu_is_not_dropped_for_one_reading_that_is_late():
+    def no_imu(reading, i, frozen):
+        reading["imu"][:4] = np.nan
+
+    rung, _, safety = ends(no_imu)
+    safety.unseen(0.602)
+    assert safety.rung is rung is Rung.CROUCH
+    safety.unseen(0.75)
+    assert safety.rung is Rung.CUT
+
+
 def test_readings_that_are_mostly_wrong_are_a_fault_although_good_ones_come_between():
     def flaky(reading, i, frozen):
         if i % 10:

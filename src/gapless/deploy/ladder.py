@@ -29,7 +29,7 @@ HELD, SINKS = 0.3, 2.0
 LEVELS = 50
 """Steps in which gains are let go of."""
 STALE, SILENT = 0.025, 0.100
-"""s without a good reading after which a robot is damped, and after which it is let go of."""
+"""s without a reading after which a robot is damped, and after which it is let go of."""
 
 WHY: dict[str, tuple[Rung, str]] = {
     "policy late": (Rung.HOLD, "the policy gave no action in time"),

@@ -51,7 +51,7 @@ class Safety:
         self._last[0] = np.nan  # nothing was sent yet
         self.hits = np.zeros(len(HITS))
         """How often a command was changed, by HITS."""
-        self._seen, self._felt, self._asked, self._fast, self.ticks = math.nan, math.nan, math.nan, 0, 0
+        self._heard, self._felt, self._asked, self._fast, self.ticks = math.nan, math.nan, math.nan, 0, 0
         self._blocked, self._upright = False, math.cos(limits.tilt)
         self._somewhere, self._still = np.zeros(n), np.zeros(n)
         self._compile(robot.floating)
@@ -70,9 +70,8 @@ class Safety:
     def see(self, q: Array, dq: Array, imu: Array, time: float, now: float) -> None:
         """Take a reading: q, dq (joints,), imu (7,) quaternion and gyro or empty, its time and that of its arrival [s]."""
         fault = self.plausible.take(q, dq, imu, time, now, self._last[0])
-        if self.plausible.last is Fault.NONE or math.isnan(self._seen):
-            self._seen = now
-        if self.plausible.last in OF_THE_IMU or self._seen == now:
+        self._heard = now
+        if self.plausible.last is Fault.NONE or self.plausible.last in OF_THE_IMU or math.isnan(self._felt):
             self._felt = now
         if fault is not Fault.NONE:
             self.climb(OF_FAULT[fault], now)
@@ -88,7 +87,7 @@ class Safety:
 
     def unseen(self, now: float) -> None:
         """No new reading came in this period."""
-        silence = now - self._seen
+        silence = now - self._heard
         if silence > SILENT:
             self.climb("silent", now)
         elif silence > STALE:
