@@ -21,8 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,14 @@ def attacks(
             found.append((float(score), table))
 
 
-def adversarial(actions: int, protected: bool = True, seed: int = 0) -> dict[str, Any]:
-    """Attack until that many actions were given; what the robots counted."""
+def adversarial(
+    actions: int,
+    protected: bool = True,
+    seed: int = 0,
+    tighter: Mapping[str, float] = MappingProxyType({}),
+    period: float = PERIOD,
+) -> dict[str, Any]:
+    """Attack until that many actions were given; what the robots counted, by limits tighter than their models' where asked."""
     counts, most, by_kind, stops = np.zeros(len(AUDITED)), np.zeros(len(AUDITED)), dict[str, int](), dict[str, int]()
     given, rng, where = 0, np.random.default_rng(seed), dict[str, Array]()
     start = time.perf_counter()
@@ -93,7 +100,9 @@ def adversarial(actions: int, protected: bool = True, seed: int = 0) -> dict[str
     for k, (name, air) in enumerate(CASES):
         model = load_robot(name)
         kp, kd = (np.array([getattr(j, g) for j in model.joint_table]) for g in ("kp", "kd"))
-        robots.append((Emulated(StandInSpec(name, in_air=air, seed=40 + k)), model, limits_of(model), kp, kd))
+        emulated, limits = Emulated(StandInSpec(name, in_air=air, seed=40 + k), period), limits_of(model).tighter(tighter)
+        emulated.audit_by(limits)
+        robots.append((emulated, model, limits, kp, kd))
     streams = [attacks(rng, e.twin.home[[d.qpos for d in e.twin.drives]], kp, kd) for e, _, _, kp, kd in robots]
     score: list[float | None] = [None] * len(robots)
     turn = 0
@@ -104,7 +113,7 @@ def adversarial(actions: int, protected: bool = True, seed: int = 0) -> dict[str
         kind, action = streams[k].send(None) if score[k] is None else streams[k].send(score[k])
         robot.reset()
         floating = "quat" in robot.readings()
-        safety = Safety(limits, model, PERIOD)
+        safety = Safety(limits, model, period)
         safety.plausible = Plausible(limits, floating)
         for i in range(min(EPISODE, actions - given)):
             reading, now = robot.readings(), robot.time
@@ -121,7 +130,7 @@ def adversarial(actions: int, protected: bool = True, seed: int = 0) -> dict[str
                         kept = robot.counts.copy(), robot.most.copy()
                         robot.reset()
                         robot.counts[:], robot.most[:] = kept
-                        safety = Safety(limits, model, PERIOD)
+                        safety = Safety(limits, model, period)
                         safety.plausible = Plausible(limits, floating)
             else:
                 robot.take(np.nan_to_num(wanted, posinf=1e3, neginf=-1e3))
@@ -231,7 +240,9 @@ def faults(count: int, seed: int = 0, kinds: Sequence[str] = ()) -> dict[str, An
         inside = Emulated(StandInSpec("quadruped", seed=100 + i))
         robot = Faulty(inside, fault, float(rng.uniform(1.6, 3.0)), rng)
         limits = limits_of(model, policy.contract).tighter({"battery": 22.0})
-        runner = Runner(robot, model, policy, tuple(rng.uniform(-0.4, 0.6, 3)), limits)
+        spans = [span or (-0.4, 0.6) for span in policy.contract.commands.values()]
+        command = [float(np.clip(c, *span)) for c, span in zip(rng.uniform(-0.4, 0.6, len(spans)), spans, strict=True)]
+        runner = Runner(robot, model, policy, command, limits)
         think = runner._think
 
         def broken(reading: Any, think: Any = think, robot: Any = robot, runner: Any = runner) -> None:
@@ -242,8 +253,6 @@ def faults(count: int, seed: int = 0, kinds: Sequence[str] = ()) -> dict[str, An
                 runner._next[0, robot._joint] = np.nan
 
         runner._think = broken  # type: ignore[method-assign]
-        if fault == "silent":
-            runner.link.now = lambda inside=inside: inside.time  # type: ignore[method-assign]
         out = runner.run(4.0)
         want = {WHY[why][0].name for why in RIGHT[fault]}
         if out.first not in want or out.reason not in {WHY[why][1] for why in RIGHT[fault]}:

@@ -15,6 +15,7 @@ import pytest
 
 import gapless
 from bench.motion import InStep, apart, can_config, motion, ways
+from gapless.check import Check, PolicyCheck
 from gapless.cli import main
 from gapless.deploy import read_policy_frames, run
 from gapless.deploy.can_motors import OnVirtualBus
@@ -210,6 +211,24 @@ def test_what_may_not_run_is_refused_in_one_sentence(tmp_path, capsys, policy):
     slow = Emulated(StandInSpec("quadruped", seed=1), period=0.05)
     with pytest.raises(BadInput, match="cannot keep that time"):
         run(policy, "", command=(0.4, 0, 0), robot=InProcess(slow))
+
+
+def test_only_a_passed_verdict_about_this_network_and_this_robot_counts(tmp_path, policy):
+    robot = InProcess(Emulated(StandInSpec("quadruped", seed=1)))
+    passed = PolicyCheck("walk", "gapless", "quadruped", [], {}, [], None, "simulation", policy.sha256)
+    failed = Check("joint order", "robot", "fail", "The legs are swapped.")
+    for changed, says in (
+        ({"sha256": "0" * 64}, "another network"),
+        ({"robot": "arm"}, "is about arm"),
+        ({"checks": [failed]}, "verdict is 'fail' .joint order"),
+    ):
+        dataclasses.replace(passed, **changed).save(tmp_path / says[:5])
+        with pytest.raises(BadInput, match=says):
+            run(policy, "", command=(0.0, 0.0, 0.0), robot=robot, verdict=tmp_path / says[:5])
+    assert robot.inside.accepted == 0
+    passed.save(tmp_path / "passed")
+    result = run(policy, "", command=(0.0, 0.0, 0.0), seconds=0.2, robot=robot, verdict=tmp_path / "passed")
+    assert result.reason == "" and not result.unchecked
 
 
 def test_a_robot_that_is_not_ready_is_not_started(policy):

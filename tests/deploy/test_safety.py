@@ -20,6 +20,15 @@ def test_no_attack_exceeds_a_limit_at_the_robots_side_and_the_same_attacks_do_wi
     assert bare["exceeded"] > 1000
 
 
+@pytest.mark.parametrize("tighter", [{"torque": 2.0}, {"velocity": 6.0}, {"scale": 0.3}], ids=str)
+def test_limits_that_are_tighter_are_kept_as_well(tighter):
+    assert adversarial(9_000, seed=3, tighter=tighter)["exceeded"] == 0
+
+
+def test_limits_are_kept_for_robots_that_are_commanded_less_often():
+    assert adversarial(9_000, seed=3, period=0.005)["exceeded"] == 0
+
+
 def test_faults_end_on_their_rungs():
     kinds = ("nan_q", "nan_quat", "policy_late", "silent")  # one a rung and cause; bench.safety has all
     told = faults(len(kinds), seed=4, kinds=kinds)

@@ -21,6 +21,14 @@ print("up", flush=True)
 served.run(30.0)
 """
 
+G1 = """
+from gapless.deploy import Emulated, UnitreeStandIn
+from gapless.worlds import StandInSpec
+served = UnitreeStandIn(Emulated(StandInSpec({path!r}), period=0.002), "g1", 44)
+print("up", flush=True)
+served.run(30.0)
+"""
+
 RIVAL = """
 import time
 import numpy as np
@@ -54,6 +62,30 @@ def test_the_checksum_is_that_of_crc_32_mpeg_2():
 
 def test_joints_are_the_motors_of_both_robots():
     assert len(JOINTS["go2"]) == 12 and len(JOINTS["g1"]) == 29
+
+
+def test_all_motors_of_a_g1_are_commanded_by_name(tmp_path):
+    """Its joints on a bar, in the order of the motors."""
+    bodies = "".join(
+        f'<body pos="{0.3 * i} 0 1"><joint name="{name}" axis="0 1 0" range="-2 2" armature="0.05" damping="0.1"/>'
+        '<geom type="capsule" fromto="0 0 0 0 0 -0.1" size="0.02"/></body>'
+        for i, name in enumerate(JOINTS["g1"])
+    )
+    drives = "".join(f'<position name="{n}" joint="{n}" kp="40" kv="1" forcerange="-30 30"/>' for n in JOINTS["g1"])
+    path = tmp_path / "g1.xml"
+    path.write_text(f'<mujoco><compiler angle="radian"/><worldbody>{bodies}</worldbody><actuator>{drives}</actuator></mujoco>')
+    server = subprocess.Popen([sys.executable, "-c", G1.format(path=str(path))], stdout=subprocess.PIPE, text=True)
+    try:
+        server.stdout.readline()
+        robot = UnitreeRobot("g1", 44)
+        target, still = 0.01 * np.arange(29), np.zeros(29)
+        for _ in range(400):
+            robot.write({"q": target, "dq": still, "kp": still + 40.0, "kd": still + 1.0, "tau": still})
+            last = robot.read()
+        assert last["q"] == pytest.approx(target, abs=0.02)
+        robot.stop()
+    finally:
+        server.kill()
 
 
 def test_a_stand_in_in_another_process_is_read_and_commanded():

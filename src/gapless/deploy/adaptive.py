@@ -62,9 +62,12 @@ class Adaptive:
         self._a0 = np.maximum(kp, 1e-3) / inertia
         self._a1 = np.maximum(kd / inertia, 2 * DAMPING * np.sqrt(self._a0))
         self._limit, self._period, n = limits.torque, period, len(limits.joints)
-        self._model, self._out, self._started = np.zeros((2, n)), np.zeros(n), False
+        self._model, self._out = np.zeros((2, n)), np.zeros(n)
+        self._started = False
         self.theta = np.zeros((n, TERMS))
         """What was learned, by joint and term [N m]; at most SHARE of the torque limit."""
+        self(self._out, self._out, self._out)  # compiled before the run
+        self._started = False
 
     def __call__(self, q: Array, dq: Array, target: Array) -> Array:
         """Torques (joints,) for positions, speeds and targets (joints,); none where a target is no number."""

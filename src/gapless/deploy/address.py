@@ -5,11 +5,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from gapless import checks
 from gapless.deploy.can_robot import CanRobot, load_can, open_buses
 from gapless.deploy.emulated import Emulated, InProcess
 from gapless.deploy.udp import UdpRobot
 from gapless.deploy.unitree import UnitreeRobot
 from gapless.errors import BadInput
+from gapless.files import refusing, within
 from gapless.worlds import load_standin
 
 FORMS = "udp://HOST:PORT, standin:SPEC.toml, can:CONFIG.toml, unitree:go2, unitree:g1 or a Python file with `connect()`"
@@ -58,8 +60,12 @@ def _own(path: Path) -> Any:
         raise BadInput(f"{path}: cannot be loaded ({type(error).__name__}: {error})") from None
     if not callable(getattr(module, "connect", None)):
         raise BadInput(f"{path}: needs a function `connect()` that returns a robot with joints, period, read, write and stop")
-    robot = module.connect()
+    with refusing(f"{path}: its connect() failed", Exception):
+        robot = module.connect()
     missing = [name for name in ("joints", "period", "read", "write", "stop") if not hasattr(robot, name)]
     if missing:
         raise BadInput(f"{path}: its robot has no {', '.join(missing)}")
+    with within(path):
+        checks.number(robot.period, "period", 1e-4, 1.0)
+        checks.names(list(robot.joints), "joints")
     return robot

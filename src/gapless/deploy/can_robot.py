@@ -35,6 +35,8 @@ MASTER = 0
 FRAME_BITS = 135
 """Of a frame of eight bytes with the worst stuffing, and the gap behind it; a reply of six has 115."""
 REPLY_BITS = 115
+LISTENS = 0.1
+"""s for which a bus is listened to before the first frame is sent."""
 SPIN = 40.0
 """rad/s that the gyro's 16 bits reach."""
 
@@ -127,6 +129,7 @@ class CanRobot:
         self.config, self.joints, self.period, self.realtime = config, tuple(config.drives), config.period, True
         self._buses, self._clock, self._drives = buses, clock, list(config.drives.values())
         self._place = {(d.bus, d.id): j for j, d in enumerate(self._drives)}
+        self.most_gains = {"kp": config.ranges.kp, "kd": config.ranges.kd}
         n = len(self.joints)
         self._values, self._heard, self._told = np.zeros((3, n)), np.full(n, -np.inf), np.zeros(n, bool)
         self._imu, self._imu_heard = np.array([1.0, 0, 0, 0, 0, 0, 0]), -np.inf
@@ -137,6 +140,10 @@ class CanRobot:
 
     def read(self) -> Mapping[str, Array]:
         if not self._reading:  # drives answer only when they are told something: a frame without gains or torque
+            time.sleep(LISTENS)
+            self._listen()
+            if self._others:
+                raise BadInput("another program sends commands to these drives: stop it first")
             end = time.monotonic() + 1.0
             while not self._reading and time.monotonic() < end:
                 self._tell(np.zeros((5, len(self.joints))))
@@ -172,11 +179,11 @@ class CanRobot:
                 self._values[:, j] = d.sign * q + d.zero, d.sign * dq, d.sign * tau
                 self._heard[j], self._told[j] = self._clock(), True
                 return
-        elif imu is not None and bus == 0 and message.arbitration_id in (imu.id, imu.id + 1) and len(message.data) in (8, 6):
+        elif imu is not None and bus == 0 and (message.arbitration_id - imu.id, len(message.data)) in ((0, 8), (1, 6)):
             whole = np.frombuffer(bytes(message.data), "<i2").astype(float)
-            if message.arbitration_id == imu.id and len(whole) == 4:
+            if message.arbitration_id == imu.id:
                 self._imu[:4] = whole / max(float(np.linalg.norm(whole)), 1.0)
-            elif len(whole) == 3:
+            else:
                 self._imu[4:], self._imu_heard = whole * (SPIN / 32767), self._clock()
             return
         if (bus, message.arbitration_id) in self._place:  # a command, and not ours: a bus does not give back what we send

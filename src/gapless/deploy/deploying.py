@@ -67,15 +67,17 @@ def run(
     bounds = limits_of(described, contract).tighter(limits or {})
     watch = _watch(policy, name, command) if watched else None
     live = connect(address) if robot is None else robot
-    runner = Runner(live, described, policy, command, bounds, age, adaptive, watch, smooth)
-    runner.check()
-    if recording is not None:
-        meta = {"robot": described.name, "policy": policy.sha256, "address": address, "unchecked": verdict is None}
-        runner.record(lambda channels: Recorder(recording, meta, channels))
-    started(runner)
-    out = runner.run(seconds)
-    if robot is None and hasattr(live, "close"):
-        live.close()
+    try:
+        runner = Runner(live, described, policy, command, bounds, age, adaptive, watch, smooth)
+        runner.check()
+        started(runner)
+        if recording is not None:
+            meta = {"robot": described.name, "policy": policy.sha256, "address": address, "unchecked": verdict is None}
+            runner.record(lambda channels: Recorder(recording, meta, channels))
+        out = runner.run(seconds)
+    finally:
+        if robot is None and hasattr(live, "close"):
+            live.close()
     told = {k: v for k, v in asdict(out).items() if k != "warnings"}
     return Run(
         policy=contract.source.run or "policy",

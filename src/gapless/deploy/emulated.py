@@ -196,6 +196,10 @@ class Emulated:
         first = int(self.model.jnt_dofadr[base])
         self.data.qvel[first : first + 3] += velocity
 
+    def audit_by(self, limits: Limits) -> None:
+        """Count from now on what exceeds these limits, which are tighter than those of its model."""
+        self._bounds[:6] = limits.low, limits.high, limits.velocity, limits.torque, limits.power, limits.rate
+
     def audited(self) -> dict[str, dict[str, float]]:
         """How often each limit was exceeded, and the largest share of it that was reached."""
         return {name: {"exceeded": int(self.counts[i]), "most": float(self.most[i])} for i, name in enumerate(AUDITED)}

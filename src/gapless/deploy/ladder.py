@@ -1,5 +1,6 @@
 """The fallback ladder: which rung follows which reason, and what a robot is told on each."""
 
+import threading
 from enum import IntEnum
 
 import numpy as np
@@ -28,7 +29,7 @@ HELD, SINKS = 0.3, 2.0
 LEVELS = 50
 """Steps in which gains are let go of."""
 STALE, SILENT = 0.025, 0.100
-"""s without a good reading after which a robot is damped, and after which it is let go of."""
+"""s without a reading after which a robot is damped, and after which it is let go of."""
 
 WHY: dict[str, tuple[Rung, str]] = {
     "policy late": (Rung.HOLD, "the policy gave no action in time"),
@@ -41,14 +42,16 @@ WHY: dict[str, tuple[Rung, str]] = {
     "tilt": (Rung.DAMP, "the robot has fallen"),
     "joints": (Rung.DAMP, "the joints' readings cannot be relied on"),
     "frozen": (Rung.DAMP, "the readings do not change any more"),
-    "clock": (Rung.DAMP, "the robot's clock went back"),
+    "clock": (Rung.DAMP, "the robot's clock went back or ran ahead"),
     "speed": (Rung.DAMP, "a joint is faster than its limit"),
     "stale": (Rung.DAMP, "no reading came in time"),
     "emergency": (Rung.DAMP, "somebody pressed the emergency stop"),
     "silent": (Rung.CUT, "the robot is silent"),
+    "unsent": (Rung.CUT, "commands cannot be sent"),
     "mode": (Rung.CUT, "the robot left the mode in which it is commanded"),
     "second": (Rung.CUT, "somebody else commands the robot"),
-    "internal": (Rung.DAMP, "the program failed"),
+    "policy broken": (Rung.HOLD, "the policy failed"),
+    "broken": (Rung.CUT, "the inner loop failed"),
 }
 """Reason to the rung that it leads to: the lowest that what still works allows. Joints without IMU are let down slowly; without
 joints only the drives' own damping is left; without a robot that listens nothing is."""
@@ -83,6 +86,7 @@ class Ladder:
         """Time [s], rung and reason of every climb."""
         self._posture, self._kp, self._kd = np.zeros(n), np.zeros(n), limits.kd
         self._damping = np.minimum(limits.kd, 0.05 * limits.torque)
+        self._lock = threading.Lock()  # policy, inner loop and steering climb: none may undo what another has just done
 
     @property
     def latched(self) -> bool:
@@ -91,22 +95,21 @@ class Ladder:
     def climb(self, why: str, now: float, posture: Array, kp: Array) -> None:
         """Go to the rung of a reason, unless that is below; `posture` (joints,) with gains `kp` is what would be held."""
         rung, sentence = WHY[why]
-        if rung <= self.rung:
-            return
-        if self.rung is Rung.RUN:
-            self._posture[:], self._kp[:], self.first = posture, kp, rung
-            self.reason = sentence
-        self.rung, self.since = rung, now
-        self.events.append((now, rung.name, sentence))
+        with self._lock:
+            if rung <= self.rung:
+                return
+            if self.rung is Rung.RUN:
+                self._posture[:], self._kp[:], self.first = posture, kp, rung
+                self.reason = sentence
+            self._stand(rung, now, sentence)
 
     def command(self, now: float, out: Array) -> None:
         """What the robot is told on its rung at `now` [s]; written into `out` (5, joints) by rows of MIT."""
-        if self.rung is Rung.HOLD and now - self.since > HELD:
-            self.rung, self.since = Rung.CROUCH, now
-            self.events.append((now, "CROUCH", "the posture was held long enough"))
-        if self.rung is Rung.CROUCH and now - self.since > SINKS:
-            self.rung, self.since = Rung.DAMP, now
-            self.events.append((now, "DAMP", "the robot has come down"))
+        with self._lock:
+            if self.rung is Rung.HOLD and now - self.since > HELD:
+                self._stand(Rung.CROUCH, now, "the posture was held long enough")
+            if self.rung is Rung.CROUCH and now - self.since > SINKS:
+                self._stand(Rung.DAMP, now, "the robot has come down")
         out[1], out[4] = 0.0, 0.0
         out[0] = self._posture
         if self.rung is Rung.HOLD:
@@ -115,6 +118,10 @@ class Ladder:
             out[2], out[3] = self._kp * let_go(now - self.since), self._kd
         else:
             out[2], out[3] = 0.0, self._damping if self.rung is Rung.DAMP else 0.0
+
+    def _stand(self, rung: Rung, now: float, why: str) -> None:
+        self.rung, self.since = rung, now
+        self.events.append((now, rung.name, why))
 
     def release(self) -> None:
         """A person has looked at the robot: it may run again."""

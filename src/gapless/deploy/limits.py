@@ -12,6 +12,7 @@ from gapless.arrays import Array
 from gapless.deploy.clamp import BRAKES
 from gapless.errors import BadInput, must_exist
 from gapless.policy import Contract
+from gapless.report import few
 from gapless.robots import RobotModel
 
 FASTEST = 30.0
@@ -20,6 +21,8 @@ POWER = 0.5
 """Largest mechanical power of a joint, as a share of its torque limit times its speed limit; a DC motor gives a quarter."""
 BUILD_UP = 0.005
 """s in which a torque may grow from nothing to its limit."""
+UNSEEN = 0.003
+"""s for which a spring tightens before a command answers that: with less torque, gains are lowered to what this allows."""
 MARGIN = 0.02
 """Share of a joint's range beside its ends where no target may be."""
 TILT = math.radians(60.0)
@@ -79,7 +82,18 @@ class Limits:
             changed = np.minimum(now, value) if name != "battery" else np.maximum(now, value)
             of: dict[str, Any] = {name: changed if now.ndim else float(changed)}
             out = replace(out, **of)
-        return out
+        return out._after(self)
+
+    def _after(self, wider: "Limits") -> "Limits":
+        """What follows from less torque: weaker brakes, a slower build-up, and gains with which no drive asks for more."""
+        less, fastest = self.torque / wider.torque, np.minimum(wider.velocity, FASTEST)
+        return replace(
+            self,
+            braking=wider.braking * less,
+            rate=np.minimum(self.rate, wider.rate * less),
+            kp=np.minimum(self.kp, np.maximum(wider.kp * less, self.torque / (fastest * UNSEEN))),
+            kd=np.minimum(self.kd, most_damping(self.torque, wider.velocity)),
+        )
 
     def json(self) -> dict[str, object]:
         """By name, for a log."""
@@ -106,11 +120,24 @@ def limits_of(robot: RobotModel, contract: Contract | None = None) -> Limits:
         raise BadInput(f"{robot.name}: nobody states the torque limit of {', '.join(endless[:4])}; give the model a forcerange")
     room = np.where(np.isfinite(high - low), MARGIN * (high - low), 0.0)
     heavy, light = _inertias(robot)
-    kd = np.minimum(np.where(kd > 0, kd, 0.02 * torque), torque / np.minimum(velocity, FASTEST) * 2)
+    damping = most_damping(torque, velocity)
+    hard = [robot.joints[i] for i in np.flatnonzero(kd > damping)] if contract is not None and contract.joints.kd else []
+    if hard:
+        i = robot.joints.index(hard[0])
+        raise BadInput(
+            f"the policy asks for kd = {kd[i]:g} N m s/rad of {few(hard)}: with more than {damping[i]:.3g} "
+            "damping alone would exceed the drive's torque limit"
+        )
+    kd = np.minimum(np.where(kd > 0, kd, 0.02 * torque), damping)
     return Limits(
         robot.joints, low + room, high - room, velocity, torque, POWER * torque * velocity, torque / BUILD_UP, kp, kd,
         BRAKES * torque / heavy, light,
     )  # fmt: skip
+
+
+def most_damping(torque: Array, velocity: Array) -> Array:
+    """Damping with which a drive asks for twice its torque limit at its speed limit [N m s/rad]."""
+    return np.asarray(2 * torque / np.minimum(velocity, FASTEST))
 
 
 def _stated(values: tuple[float | None, ...] | tuple[float, ...] | None, j: int, otherwise: float) -> float:

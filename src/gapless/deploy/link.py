@@ -46,30 +46,39 @@ class Link:
         self.round_trip = Times()
         """From a command to the first reading that is known to come after it."""
         self._fast = hasattr(robot, "poll")
-        self._lost_before = 0
+        self._lost_before, self._began = 0, math.nan
+        self.trouble, self.unsent = "", 0
+        """What went wrong last with readings or commands, and how many commands in a row could not be sent."""
+        self.senses_base = not len(self.imu)
+        """Whether the robot has an IMU, where its model has a base that moves."""
 
     def now(self) -> float:
-        """The clock of the loop: this computer's, or a simulated robot's own [s]."""
-        return time.monotonic() if self.realtime else max(self.time, 0.0)
+        """The clock of the loop: this computer's, or the periods that a simulated robot was commanded for [s]."""
+        return time.monotonic() if self.realtime else self._began + self._number * self.period
 
     def look(self) -> bool:
-        """Take the newest reading; whether it is a new one."""
-        if self._fast:
-            if not self.robot.poll():
-                return False
-            reading = self.robot.latest()
-        else:
-            reading = self.robot.read()
-            if float(reading["time"]) == self.time:
-                return False
+        """Take the newest reading; whether it is a new one. A driver that fails, and a reading that is none, are `trouble`."""
+        try:
+            return self._look()
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+            return False
+
+    def _look(self) -> bool:
+        if self._fast and not self.robot.poll():
+            return False
+        reading = self.robot.latest() if self._fast else self.robot.read()
+        if float(reading["time"]) == self.time:  # a robot that hangs may send the same one for ever
+            return False
         self.q[:], self.dq[:] = reading["q"][self._in], reading["dq"][self._in]
         for name, into in (("tau", self.tau), ("temperature", self.temperature)):
             if name in reading:
                 into[:] = reading[name][self._in]
         if len(self.imu) and "quat" in reading:
-            self.imu[:4], self.imu[4:] = reading["quat"], reading["gyro"]
+            self.imu[:4], self.imu[4:], self.senses_base = reading["quat"], reading["gyro"], True
         self.battery, self.time = float(reading.get("battery", math.inf)), float(reading["time"])
-        self.arrived = time.monotonic() if self.realtime else self.time
+        self._began = self.time if math.isnan(self._began) else self._began
+        self.arrived = self.now()
         if math.isfinite(self.time):
             self.offset = min(self.offset + 1e-9, self.arrived - self.time)
         answered = getattr(self.robot, "answered", 0)
@@ -82,11 +91,15 @@ class Link:
         """A command (5, joints); `computed`: when what it answers was computed [s]."""
         self._number += 1
         self._sent[self._number % KEPT] = time.monotonic() if self.realtime else 0.0
-        if self._fast:
-            self.robot.computed = computed
-            self.robot.send(command[:, self._out])
-        else:
-            self.robot.write({name: command[row, self._out] for row, name in enumerate(MIT)})
+        try:
+            if self._fast:
+                self.robot.computed = computed
+                self.robot.send(command[:, self._out])
+            else:
+                self.robot.write({name: command[row, self._out] for row, name in enumerate(MIT)})
+            self.unsent = 0
+        except Exception as error:
+            self.trouble, self.unsent = f"{type(error).__name__}: {error}", self.unsent + 1
 
     @property
     def mode(self) -> str:
@@ -109,4 +122,7 @@ class Link:
         self._lost_before = int(getattr(self.robot, "lost", 0))
 
     def stop(self) -> None:
-        self.robot.stop()
+        try:
+            self.robot.stop()
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"

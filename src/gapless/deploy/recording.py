@@ -4,6 +4,7 @@ Rows of numbers are put into rings that were made before the run; a thread of it
 chunk with a checksum, and another asks the disk to keep it. `gapless.logs` reads the file, also one that was never finished.
 """
 
+import contextlib
 import json
 import os
 import struct
@@ -79,8 +80,8 @@ class Recorder:
             raise BadInput(f"{path}: cannot be written ({error.strerror})") from None
         self._events: list[bytes] = []
         self._number, self._ended, self.bytes = 0, threading.Event(), 0
-        self.slowest = 0.0
-        """Longest time that a write took [s]."""
+        self.slowest, self.trouble, self._cut = 0.0, "", False
+        """Longest time that a write took [s], and why the file holds less than the run; empty where it holds all of it."""
         joints = list(dict.fromkeys(c for ch in channels for k, v in ch.columns.items() for c in v if k == "q"))
         header = {"version": 1, "joints": joints, "meta": dict(meta), "provenance": {"notes": []}, "order": None}
         head = (
@@ -111,8 +112,11 @@ class Recorder:
 
     def _sync(self) -> None:
         claim(RANK)
-        while not self._ended.wait(SYNCED):
-            os.fdatasync(self._file)  # may take long on a busy disk; what was written meanwhile outlives the program anyway
+        try:
+            while not self._ended.wait(SYNCED):
+                os.fdatasync(self._file)  # may take long on a busy disk; what was written meanwhile outlives the program anyway
+        except OSError as error:
+            self.trouble = f"the disk does not promise to keep it ({error.strerror})"
 
     def _flush(self) -> None:
         start, records = time.monotonic(), b""
@@ -131,9 +135,12 @@ class Recorder:
         self.slowest = max(self.slowest, time.monotonic() - start)
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._file, view) :]
+        view = memoryview(b"" if self._cut else data)
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:  # a robot does not fall because a disk is full; a gap in the file would be worse than its end
+            self._cut, self.trouble = True, f"it ends early ({error.strerror})"
         self.bytes += len(data)
 
     def close(self) -> None:
@@ -144,9 +151,16 @@ class Recorder:
         for thread in self._threads:
             thread.join()
         self._flush()
-        self._write(_record(0x0F, struct.pack("<I", 0)) + _record(0x02, struct.pack("<QQI", 0, 0, 0)) + MAGIC)
-        os.fsync(self._file)
+        self._end()
+        with contextlib.suppress(OSError):
+            os.fsync(self._file)
         os.close(self._file)
+
+    def _end(self) -> None:
+        left_out = sum(channel.lost for channel in self._channels)
+        if left_out:
+            self.trouble = f"{left_out} rows are missing, as the disk was too slow"
+        self._write(_record(0x0F, struct.pack("<I", 0)) + _record(0x02, struct.pack("<QQI", 0, 0, 0)) + MAGIC)
 
 
 def _record(opcode: int, body: bytes) -> bytes:

@@ -10,8 +10,8 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.deploy.adaptive import Adaptive
-from gapless.deploy.envelope import refusals, suits, together
-from gapless.deploy.ladder import SINKS, Rung, let_go
+from gapless.deploy.envelope import BAD_MODES, refusals, suits, together
+from gapless.deploy.ladder import SINKS, STALE, Rung, let_go
 from gapless.deploy.limits import Limits
 from gapless.deploy.link import Link
 from gapless.deploy.realtime import Pace, Times, claim, resident, undisturbed
@@ -25,8 +25,10 @@ from gapless.robots import RobotModel
 
 GROW, SETTLE = 0.08, 0.5
 """s in which the gains grow where the robot is, and after which it moves."""
-SLOW_THINGS = 50
-"""Ticks between two looks at temperature, battery and mode."""
+SLOW_THINGS = 0.05
+"""s between two looks at temperature, battery and mode."""
+FIRST, DAMPED = 1.0, 1.5
+"""s in which the first reading comes, and for which a robot is damped at least before it is let go of."""
 WAIT, START, RUN, STOP, DONE = "wait", "start", "run", "stop", "done"
 
 
@@ -92,14 +94,21 @@ class Runner:
         contract = policy.contract
         self.link, self.contract = Link(robot, model), contract
         suits(self.link, contract)
+        if (adaptive or smooth > 0) and contract.action.kind != "position":
+            raise BadInput(f"this policy gives {contract.action.kind}; only targets of positions can be adapted or smoothed")
+        for (name, span), value in zip(contract.commands.items(), command, strict=False):
+            low, high = span or (-math.inf, math.inf)
+            if not (math.isfinite(value) and low <= value <= high):
+                raise BadInput(f"the policy is asked for {name} = {value:g}, and was trained for {low:g} to {high:g}")
         self.model = replace(model, control_dt=float(contract.timing.control_dt or 0.0))
         self.pilot = Pilot(policy, self.model, command)
         self.limits = limits
         self.policy_period = self.model.control_dt
         self.every = round(self.policy_period / self.link.period)
+        self._slow = max(1, round(SLOW_THINGS / self.link.period))
         self.safety = Safety(limits, model, self.link.period, self.policy_period, age)
         n = len(model.joints)
-        self._wanted, self._next, self._snapshot = np.zeros((5, n)), np.zeros((5, n)), dict[str, Array]()
+        self._wanted, self._next = np.zeros((5, n)), np.zeros((5, n))
         self._lock, self._number, self._taken = threading.Lock(), 0, 0
         self._gains()
         self._move: Move | None = None
@@ -124,8 +133,6 @@ class Runner:
             self._kp[i] = of.kp[k] if of.kp else self._kp[i]
             self._kd[i] = of.kd[k] if of.kd else self._kd[i]
             self._home[i] = of.default_pos[k] if of.default_pos else self._home[i]
-        np.minimum(self._kp, self.limits.kp, out=self._kp)
-        np.minimum(self._kd, self.limits.kd, out=self._kd)
 
     def record(self, recorder: Callable[[Sequence[Channel]], Recorder]) -> None:
         """Record the run: `recorder` makes the file from the channels."""
@@ -173,22 +180,37 @@ class Runner:
                     self._run_live(seconds)
             else:
                 self._run_in_step(seconds)
+        except Exception as error:
+            self._failed(error, "broken")
         finally:
+            self.phase = DONE
             self.link.stop()
-            self._finish()
             if self.recorder is not None:
-                self.recorder.event(kind="end", reason=self.outcome.reason, rung=self.outcome.rung, first=self.outcome.first)
+                ladder = self.safety.ladder
+                self.recorder.event(kind="end", reason=ladder.reason, rung=ladder.rung.name, first=ladder.first.name)
                 self.recorder.close()
+            self._finish()
         return self.outcome
 
+    def _failed(self, error: Exception, why: str) -> None:
+        now = self.link.now()
+        self.safety.climb(why, now)
+        self.outcome.events.append((now, self.safety.rung.name, f"{type(error).__name__}: {error}"))
+
     def _run_in_step(self, seconds: float) -> None:
-        count = 0
+        count, self._since = 0, self.link.now()
         while self.phase != DONE:
             self._inner(seconds)
             if self.phase == RUN and not self.safety.rung:
                 if count % self.every == 0:
-                    self._think(self._reading())
+                    self._answer(self._reading())
                 count += 1
+
+    def _answer(self, reading: dict[str, Array]) -> None:
+        try:
+            self._think(reading)
+        except Exception as error:
+            self._failed(error, "policy broken")
 
     def _reading(self) -> dict[str, Array]:
         """The last reading that can be true, for the policy."""
@@ -200,8 +222,7 @@ class Runner:
         thinker = threading.Thread(target=self._think_along, name="policy", daemon=True)
         thinker.start()
         claim()
-        pace, last = Pace(self.link.period), math.nan
-        pace.next = time.monotonic()
+        pace, last, self._since = Pace(self.link.period), math.nan, self.link.now()
         while self.phase != DONE:
             now = pace.wait()
             if self.phase == RUN:
@@ -225,12 +246,7 @@ class Runner:
             if self.phase == RUN and not self.safety.rung:
                 with self._lock:
                     snapshot = self._reading()
-                try:
-                    self._think(snapshot)
-                except Exception as error:
-                    self.safety.climb("internal", self.link.now())
-                    self.outcome.events.append((self.link.now(), "policy", str(error)))
-                    return
+                self._answer(snapshot)
                 self.outcome.missed_policy += pace.missed
             pace.missed = 0
 
@@ -266,24 +282,29 @@ class Runner:
     def _inner(self, seconds: float) -> None:
         """One period of the inner loop."""
         link, safety = self.link, self.safety
-        with self._lock:
-            new = link.look()
-        now = link.now()
-        if new:
-            safety.see(link.q, link.dq, link.imu, link.time, now)
-        else:
+        with self._lock:  # the policy's thread takes a reading whole or not at all
+            new, now = link.look(), link.now()
+            if new:
+                safety.see(link.q, link.dq, link.imu, link.time, now)
+        if not new:
             safety.unseen(now)
-            if math.isinf(safety.plausible.time):
-                return  # nothing is commanded before anything was read
-        if self.outcome.ticks % SLOW_THINGS == 0:
+            if math.isinf(safety.plausible.time):  # nothing is commanded before anything was read
+                if now - self._since > FIRST:
+                    safety.climb("silent", now)
+                if safety.rung or self._ended.is_set():
+                    self.phase = DONE
+                return
+        if self.outcome.ticks % self._slow == 0:
             safety.supply(link.temperature, link.battery, now)
-            if self.phase != WAIT and link.mode in ("stopped", "fallback"):
+            if self.phase != WAIT and link.mode in BAD_MODES:
                 safety.climb("mode", now)
             if link.others():
                 safety.climb("second", now)
+        if link.unsent * link.period > STALE:
+            safety.climb("unsent", now)
         fresh = self._choose(now, seconds)
         if self.adaptive is not None and self.phase == RUN:
-            self._wanted[4] = self.adaptive(link.q, link.dq, self._wanted[0])
+            self._wanted[4] = self.adaptive(safety.plausible.q, safety.plausible.dq, self._wanted[0])
         command = safety.answer(self._wanted, fresh, now)
         if safety.rung is Rung.CUT:
             link.stop()
@@ -303,7 +324,7 @@ class Runner:
             wanted[0], wanted[3] = self.safety.plausible.q, self._kd
             self._move = Move(self.safety.plausible.q, self._home, self.limits, self.link.period)
         since = now - self._since
-        if self.safety.rung and self.phase in (START, RUN):
+        if self.phase in (START, RUN) and (self.safety.rung or self._ended.is_set()):
             self._begin(STOP, now)
         if self.phase == START:
             wanted[2] = self._kp * min(1.0, since / GROW)
@@ -316,24 +337,24 @@ class Runner:
         if self.phase == RUN:
             if not self._memory and since > seconds / 5:
                 self._memory = resident()
-            if since > seconds or self._ended.is_set():
+            if since > seconds:
                 self._begin(STOP, now)
                 return True
             if not self._number and since > 0.2:
                 return False
             return self._followed() if self._number else True
-        if not self.safety.rung and since > 0.0:
-            self._rest(since, now)
-        elif since > SINKS + 1.5 or self.safety.rung is Rung.CUT:
+        rung, damped = self.safety.rung, now - max(self._since + SINKS, self.safety.ladder.since)
+        if not rung:
+            self._rest(now - self._since)
+        elif rung is Rung.CUT or (rung is Rung.DAMP and damped > DAMPED):
             self.phase = DONE
         return True
 
-    def _rest(self, since: float, now: float) -> None:
-        """A stop without a reason: back to the default pose, then down."""
+    def _rest(self, since: float) -> None:
+        """A stop without a reason: back to the default pose if the policy ran, then down."""
         if self._move is None:
-            self._move = Move(
-                np.clip(self.link.q, self.limits.low, self.limits.high), self._home, self.limits, self.link.period
-            )
+            here = np.clip(self.safety.plausible.q, self.limits.low, self.limits.high)
+            self._move = Move(here, self._home if self.outcome.began else here, self.limits, self.link.period)
         self._wanted[0], self._wanted[1] = self._move.at(since)
         self._wanted[2], self._wanted[3], self._wanted[4] = self._kp, self._kd, 0.0
         down = since - self._move.seconds
@@ -392,7 +413,11 @@ class Runner:
     def _finish(self) -> None:
         ladder, out = self.safety.ladder, self.outcome
         out.rung, out.first, out.reason = ladder.rung.name, ladder.first.name, ladder.reason
-        out.events += ladder.events
+        out.events = [(at - self._first, rung, why) for at, rung, why in sorted([*out.events, *ladder.events])]
+        if self.link.trouble:
+            out.events.append((self.link.now() - self._first, ladder.rung.name, f"of the robot's driver: {self.link.trouble}"))
+        if self.recorder is not None and self.recorder.trouble:
+            out.events.append((self.link.now() - self._first, ladder.rung.name, f"the recording: {self.recorder.trouble}"))
         named = {
             "period": self.periods,
             "computing": self.computing,

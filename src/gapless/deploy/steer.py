@@ -31,6 +31,8 @@ EVENT = struct.Struct("<IhBB")
 BUTTON, AXIS = 1, 2
 STICKS = {1: (0, -1), 0: (1, -1), 3: (2, -1)}
 """Axis to command and sign: a stick that is pushed forward or to the left is positive."""
+MOST = 1000
+"""Packets that are taken at a time: more than any sender has for us between two looks."""
 SILENCE = 0.5
 """s after which a sender that said something is no longer there."""
 
@@ -79,14 +81,17 @@ class Steer:
 
     def poll(self) -> None:
         """Take what has come since the last time."""
-        if select.select([self._file], [], [], 0)[0]:
+        for _ in range(MOST):  # a packet that waits for its turn would be obeyed late, "stop" above all
+            if not select.select([self._file], [], [], 0)[0]:
+                break
             try:
                 data = self._socket.recv(256) if self._socket is not None else os.read(self._file, 64 * EVENT.size)
             except OSError:  # a gamepad that was pulled out
                 self._ask(np.zeros(len(self._spans)))
                 return
-            if data:
-                self._take(data)
+            if self._socket is None and not data:
+                break
+            self._take(data)
         if time.monotonic() - self._heard > SILENCE:
             self._heard = np.inf
             self._ask(np.zeros(len(self._spans)))

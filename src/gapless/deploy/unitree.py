@@ -18,6 +18,8 @@ from gapless.robots import MIT
 
 PERIOD = 0.002
 """s between two states of either robot."""
+KEPT = 32
+"""States that wait for the loop, at most."""
 LEGS = ("FR", "FL", "RR", "RL")
 _LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
@@ -60,6 +62,7 @@ class UnitreeRobot:
     def __init__(self, kind: str, domain: int = 0, interface: str = "lo"):
         from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
         from cyclonedds.pub import DataWriter
+        from cyclonedds.qos import Policy, Qos
         from cyclonedds.sub import DataReader
         from cyclonedds.topic import Topic
 
@@ -70,7 +73,8 @@ class UnitreeRobot:
         self.kind, self.joints, self.period, self._types = kind, JOINTS[kind], PERIOD, types
         self._domain, participant = open_domain(domain, interface)
         sent, told = (types.GoLowCmd, types.GoLowState) if kind == "go2" else (types.HgLowCmd, types.HgLowState)
-        self._reader = DataReader(participant, Topic(participant, "rt/lowstate", told))
+        kept = Qos(Policy.History.KeepLast(KEPT))  # else what came while the loop was busy would count as lost
+        self._reader = DataReader(participant, Topic(participant, "rt/lowstate", told), qos=kept)
         self._seen_by = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
         self._participant, self._topic, self._make = participant, Topic(participant, "rt/lowcmd", sent), DataWriter
         self._writer: Any = None
@@ -100,7 +104,8 @@ class UnitreeRobot:
     def poll(self) -> bool:
         """Take what has arrived; whether there is a newer state now."""
         newest: Any = None
-        for state in reversed(self._reader.take(16)):
+        states = self._reader.take(KEPT)
+        for state in reversed(states):
             if hasattr(state, "crc") and state.crc == self._types.checksum(state):
                 newest = state
                 break
@@ -110,6 +115,7 @@ class UnitreeRobot:
         if self._tick >= 0:
             step = (newest.tick - self._tick) & 0xFFFFFFFF
             self._turns += step if step < 1 << 31 else step - (1 << 32)
+            self.lost += max(0, round(1e-3 * min(step, 1 << 31) / PERIOD) - len(states)) if step < 1 << 31 else 0
         self._tick = newest.tick
         n, motors, imu = len(self.joints), newest.motor_state, newest.imu_state
         table = np.array([(m.q, m.dq, m.tau_est, np.max(m.temperature)) for m in motors[:n]]).T

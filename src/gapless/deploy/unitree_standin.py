@@ -29,7 +29,7 @@ class UnitreeStandIn:
         told, sent = (types.GoLowCmd, types.GoLowState) if kind == "go2" else (types.HgLowCmd, types.HgLowState)
         self._reader = DataReader(participant, Topic(participant, "rt/lowcmd", told))
         self._writer = DataWriter(participant, Topic(participant, "rt/lowstate", sent))
-        self._state, self._in = types.zero(sent), matched(JOINTS[kind], robot.joints)
+        self._state, self._in = types.zero(sent), np.arange(len(robot.joints))[matched(JOINTS[kind], robot.joints)]
         self._command = np.zeros((5, len(robot.joints)))
 
     def run(self, seconds: float = math.inf, ended: Callable[[], bool] = lambda: False) -> None:
