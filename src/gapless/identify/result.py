@@ -139,7 +139,6 @@ class Fit(Result):
         twin = Twin.load(folder / "twin.xml")
         given = {"twin": twin, "values": twin.space.nominal, "halves": np.empty((0, len(twin.space))), "traces": []}
         fit = cls._read(folder, belief=load_belief(folder / "belief.json"), **given)
-        by_name = {n: p.value for name, p in fit.parameters.items() for n in p.shared_by or (name,) if p.identified}
-        # MuJoCo's own delay is a whole number of steps, so twin.xml has one that is rounded up
-        values = twin.space.values({n: v for n, v in by_name.items() if n in twin.space.names})
-        return replace(fit, values=values)
+        # twin.xml has what predicted best, which a belief need not have in its middle; only delays below a step it has not
+        late = {name: p.value for name, p in fit.parameters.items() if name in twin.space.names and name.startswith("latency.")}
+        return replace(fit, values=twin.space.values(late))

@@ -12,11 +12,11 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import RobotModel, choose_joints, every_drive, load_robot
+from gapless.robots import RobotModel, choose_joints, every_drive, is_dc_motor, load_robot
 from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms.friction import Friction
-from gapless.twin.mechanisms.gains import Gains
+from gapless.twin.mechanisms.gains import Gains, kept_gains
 from gapless.twin.mechanisms.motor import DC, Motor
 from gapless.twin.twin import Twin
 
@@ -80,7 +80,8 @@ def _drive(
     """Gains as stated, and a DC motor where the log says that the firmware's gain sets a share of the supply voltage."""
     meta = log.meta if log is not None else {}
     voltage, gain = meta.get("vin"), meta.get("kp")
-    if "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
+    known = any(is_dc_motor(robot.model, d.actuator) for d in robot.drives)
+    if known or "duty_per_P" not in meta or not isinstance(voltage, int | float) or not isinstance(gain, int | float):
         gains = stated_gains(kp, kd, log, robot)
         passive, commanded = _passive(robot, log), _commanded(robot, log, gains)
         special = passive or commanded
@@ -126,9 +127,12 @@ def stated_gains(
         if not 0 <= gain < math.inf:
             raise BadInput(f"the gain kd must be at least 0 N m s/rad, not {gain:g}")
     held = {d.name for d in every_drive(robot.model)} - set(robot.joints) if robot else set()
+    fitted = (
+        kept_gains(robot.model) if robot else {}
+    )  # to which a log's gains are compared, as those of its drives are not these
     both = []
     for name, stated in zip(("kp", "kd"), ours, strict=True):
-        logged = {} if log is None else by_joint(log.meta.get(name))
+        logged = {} if log is None or fitted else by_joint(log.meta.get(name))
         both.append({**stated, **{joint: gain for joint, gain in logged.items() if joint not in {*stated, *held}}})
     return [Gains(kp=both[0], kd=both[1])] if any(both) else []
 

@@ -5,16 +5,18 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import mujoco
 import numpy as np
 
-from gapless.robots import ONE_AXIS, Drive, is_dc_motor, is_position_servo
+from gapless.robots import ONE_AXIS, Drive, is_position_servo
 from gapless.twin import callback, learned
 from gapless.twin.engine_memory import library as engine_library
 from gapless.twin.mechanism import Fields, field_of
+from gapless.twin.mechanisms.gains import keep_gains
+from gapless.twin.mechanisms.offset import keep_zero, shift
 
 DIGITS = 17  # of a float64
 INERTIA = {"body_mass", "body_inertia", "body_ipos", "body_iquat"}  # given together, as MJCF does
@@ -48,17 +50,26 @@ def write(
     model: mujoco.MjModel,
     fields: Fields,
     drives: Sequence[Drive],
+    gains: Mapping[str, tuple[float, float]],
     computed: Sequence[str] = (),
 ) -> None:
     """Write `model`, compiled from `spec` and `fields`, as MJCF; check that it loads as the same model; replace `path`.
 
-    computed: mechanisms whose forces are computed while stepping, which no MJCF holds.
+    Args:
+        path: of the file.
+        spec: of the model.
+        model: with values put in.
+        fields: with these values.
+        drives: of the robot.
+        gains: by joint the kp and kd that logs state where those of the model hold.
+        computed: mechanisms whose forces are computed while stepping, which no MJCF holds.
     """
     path = Path(path)
     spec = spec.copy()
     notes = ["An ordinary MuJoCo model; written by gapless."]
     lost = bake(spec, model, fields)
     notes += _bake_path(spec, model, fields, drives)
+    keep_gains(spec, gains)
     if lost:
         notes.append(f"Not in this file, since MJCF has no place for it: {', '.join(sorted(lost))}.")
     if computed:
@@ -165,14 +176,12 @@ def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drive
                 notes.append(f"The command delay of {actuator.name}, {delay:g} s, is rounded up to one step.")
     for i, d in enumerate(drives):
         actuator = spec.actuators[d.actuator]
-        offset = float(fields["path.offset_q"][0, i])
-        if offset and is_position_servo(model, d.actuator):
-            if is_dc_motor(model, d.actuator):
-                notes.append(f"The encoder offset of {d.name}, {offset:g} rad, is not in this file: subtract it from commands.")
-            else:
-                bias = np.array(actuator.biasprm)
-                bias[0] -= model.actuator_gainprm[d.actuator, 0] * offset
-                actuator.biasprm = bias
+        zero = float(fields["path.offset_q"][0, i])
+        keep_zero(spec, d.name, zero)
+        if zero:
+            moved = shift(actuator, model, d, zero)
+            commands = "" if moved or not is_position_servo(model, d.actuator) else ", and subtract it from commands"
+            notes.append(f"Encoders of {d.name} read {zero:g} rad more than its joint has: add it to readings{commands}.")
     baked = {"path.action", "path.offset_q", "path.slope_roll", "path.slope_pitch"}
     rest = [n[5:] for n in fields if n.startswith("path.") and n not in baked and np.any(fields[n])]
     if rest:

@@ -22,6 +22,7 @@ from gapless.robots import RobotModel, choose_joints, load_robot
 from gapless.twin import callback, learned, path, prepare, quantities, save
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
+from gapless.twin.mechanisms.gains import kept_gains
 from gapless.twin.space import Parameter, Space
 
 
@@ -301,7 +302,15 @@ class Twin(RobotModel):
         """Write an ordinary MJCF with values baked in (nominal unless given). The file says what a plain MuJoCo lacks."""
         fields = self.fields(self.space.nominal if values is None else values, None if values is None else space)
         computed = [type(m).__name__.lower() for m, b in zip(self.mechanisms, self.bound, strict=True) if b.force is not None]
-        save.write(path, self.spec, self._compile(fields), fields, self.drives, computed)
+        save.write(path, self.spec, self._compile(fields), fields, self.drives, self.stated_gains, computed)
+
+    @cached_property
+    def stated_gains(self) -> dict[str, tuple[float, float]]:
+        """By joint the kp and kd that a log states if its drive is as the twin's nominal one: those of the model, or where they
+        were fitted those that the logs stated then."""
+        nominal = dict(zip(self.space.names, self.space.nominal.tolist(), strict=True))
+        own = {joint: (nominal.get(f"gains.kp/{joint}", 0.0), nominal.get(f"gains.kd/{joint}", 0.0)) for joint in self.joints}
+        return {joint: both for joint, both in own.items() if any(both)} | kept_gains(self.model)
 
 
 def _from(bound: Iterable[Bound], stated: Mapping[str, float]) -> tuple[Bound, ...]:

@@ -121,9 +121,8 @@ def _signal(log: Log, signal: str, joint: str) -> Column | None:
 
 
 def _gain(twin: Twin, log: Log, quantity: str, joint: str) -> Column:
-    """A gain that a log states, signal or constant, over the twin's nominal one; 1 where either is not known."""
-    names, name = twin.space.names, f"gains.{quantity}/{joint}"
-    nominal = float(twin.space.nominal[names.index(name)]) if name in names else 0.0
+    """A gain that a log states, signal or constant, over what it would state of the twin; 1 where either is not known."""
+    nominal = twin.stated_gains.get(joint, (0.0, 0.0))[("kp", "kd").index(quantity)]
     constant = log.meta.get(quantity)
     constant = constant.get(joint) if isinstance(constant, Mapping) else constant
     clock, values = _signal(log, quantity, joint) or (None, constant if isinstance(constant, int | float) else None)

@@ -124,11 +124,31 @@ def together(
         least = {COUPLED.key: -EQUAL if affordable else 0.0, STATED.key: -max(error, EQUAL)}.get(
             step.key, max(error, least_gain(step.adds))
         )
-        rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, gain > least))
+        added = gain > least and not _came_to_nothing(trial, step)
+        rungs.append(Rung(step.name, float(np.sqrt(np.nanmean(after, axis=0)).mean()), gain, error, added))
         full.tick(f"{step.name}: held-out {np.degrees(rungs[-1].heldout):.3f} deg")
         if rungs[-1].added:
             state, traced, before = trial, shown, after
     return state, traced, rungs
+
+
+def _came_to_nothing(state: State, step: Step) -> bool:
+    """Whether what a rung adds is nowhere in the end, or is something else: a hysteresis that winds up for ever is a spring.
+
+    Then what it gained is another fit of the rest.
+    """
+    sizes: dict[str, list[bool]] = {}
+    endless = set()
+    for p in state.space.parameters:
+        if p.quantity not in step.adds or not quantities.of(p.quantity).structure:
+            continue
+        place, value = p.name.partition("/")[2], state.values[state.twin.space.names.index((p.members or (p.name,))[0])]
+        if p.log and min(value / p.low, p.high / value) < 1 + 1e-6:
+            endless.add(place)
+        none = sizes.setdefault(place, [])
+        if quantities.cause(p.quantity) == p.quantity and not p.log:
+            none.append(max(p.nominal, abs(value)) <= p.tolerance)
+    return bool(sizes) and all(place in endless or (bool(none) and all(none)) for place, none in sizes.items())
 
 
 def _plan(

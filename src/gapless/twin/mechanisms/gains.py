@@ -12,6 +12,7 @@ from gapless.robots import ONE_AXIS, Drive, driven, drives, is_dc_motor, is_posi
 from gapless.twin.mechanism import DRIVE, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values
 
 KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm
+STATED = "gapless_stated_gains"  # the numerics, one a joint, with the gains that logs state of a drive whose own were fitted
 STIFFNESS = Quantity(
     "gains.kp",
     "N m/rad",
@@ -146,6 +147,21 @@ class Gains(Mechanism):
                 fields["path.quantum_cmd"][:, joints] = self.quantum
 
         return Bound(parameters, apply)
+
+
+def kept_gains(model: mujoco.MjModel) -> dict[str, tuple[float, float]]:
+    """By joint the kp and kd that logs state where those of a fitted model hold: a log with twice as much means twice these."""
+    names = [model.numeric(i).name for i in range(model.nnumeric)]
+    kept = {name.partition("/")[2]: model.numeric(name).data for name in names if name.startswith(f"{STATED}/")}
+    return {joint: (float(data[0]), float(data[1])) for joint, data in kept.items() if len(data) == 2}
+
+
+def keep_gains(spec: mujoco.MjSpec, gains: Mapping[str, tuple[float, float]]) -> None:
+    """Put them into a spec, in place of those that it has."""
+    for numeric in [n for n in spec.numerics if n.name.startswith(f"{STATED}/")]:
+        spec.delete(numeric)
+    for joint, both in gains.items():
+        spec.add_numeric(name=f"{STATED}/{joint}", data=both, size=2)
 
 
 def _lookup(given: Mapping[str, float], name: str) -> float | None:

@@ -1,12 +1,15 @@
 """Offset: encoders whose zero is not where the model thinks, and an IMU that is not mounted square."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
 
-from gapless.robots import base_joint, driven, drives
+from gapless.robots import Drive, base_joint, driven, drives, is_dc_motor, is_position_servo
 from gapless.twin.mechanism import DRIVE, ON_FEET, Bound, Fields, Mechanism, Quantity, Values
 
+KEPT = "gapless_encoder_zero"  # the numerics, one a joint, with the encoder zeros of a saved twin [rad]
 ENCODER = Quantity(
     "offset.encoder",
     "rad",
@@ -42,10 +45,16 @@ class Offset(Mechanism):
     quantities = (ENCODER, *IMU)
     joints: str = "*"
 
+    def install(self, spec: mujoco.MjSpec, home: Mapping[str, float]) -> None:
+        model = spec.copy().compile()
+        for d in drives(model):  # a saved twin has the zeros in its servos, for programs that know no encoders
+            if (zero := kept_zero(model, d.name)) and model.actuator_biasprm[d.actuator, 0]:
+                shift(spec.actuators[d.actuator], model, d, -zero)
+
     def bind(self, model: mujoco.MjModel) -> Bound:
         motors = driven(model, self.joints)
         columns = [drives(model).index(d) for d in motors]
-        parameters = [ENCODER.amount(d.name, 0.0, 0.02, 0.002, -0.5, 0.5) for d in motors]
+        parameters = [ENCODER.amount(d.name, kept_zero(model, d.name), 0.02, 0.002, -0.5, 0.5) for d in motors]
         floating = base_joint(model) is not None
         if floating:
             parameters += [tilt.amount("", 0.0, 0.02, 0.002, -0.5, 0.5) for tilt in IMU]
@@ -57,3 +66,27 @@ class Offset(Mechanism):
                 fields["path.imu_pitch"][:] = values["offset.imu_pitch"][:, 0]
 
         return Bound(parameters, apply)
+
+
+def kept_zero(model: mujoco.MjModel, joint: str) -> float:
+    """The encoder zero that a saved twin has for a joint; none in other models [rad]."""
+    place = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, f"{KEPT}/{joint}")
+    return float(model.numeric(place).data[0]) if place >= 0 else 0.0
+
+
+def keep_zero(spec: mujoco.MjSpec, joint: str, zero: float) -> None:
+    """Put it into a spec, in place of the one that it has."""
+    for numeric in [n for n in spec.numerics if n.name == f"{KEPT}/{joint}"]:
+        spec.delete(numeric)
+    if zero:
+        spec.add_numeric(name=f"{KEPT}/{joint}", data=[zero], size=1)
+
+
+def shift(actuator: mujoco.MjsActuator, model: mujoco.MjModel, drive: Drive, zero: float) -> bool:
+    """Make a servo stop short of its target by an encoder zero [rad]; whether MJCF has a place for that."""
+    if not is_position_servo(model, drive.actuator) or is_dc_motor(model, drive.actuator):
+        return False
+    bias = np.array(actuator.biasprm)
+    bias[0] -= model.actuator_gainprm[drive.actuator, 0] * zero
+    actuator.biasprm = bias
+    return True
