@@ -53,7 +53,7 @@ def drives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_drive_with_windup_delay_and_a_torque_speed_line_is_replayed_better_than_by_its_exact_pd_law(drives: Path) -> None:
     told = json.loads((drives / "actuator.json").read_text())
     assert "In the model unseen motion is predicted better" in told["verdict"]
-    assert 0 < told["joints"]["servo"]["outside"] < 0.5
+    assert 0 < told["joints"]["servo"]["outside"] < 0.5 and 0 < told["model"]["servo"]["outside"] < 0.5
     unseen, given = moved(2, 8.0), as_given("bench")
     pd = given.space.values({"latency.action": 0.008})  # its gains are the model's
     twin = Twin.load(drives / "twin.xml")

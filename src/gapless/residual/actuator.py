@@ -65,6 +65,8 @@ class InModel:
     pd: float
     """The best delayed PD law."""
     network: float
+    outside: float
+    """Share of the network's own run in which some of its inputs were outside of what it was trained in, and were clipped."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,8 +127,8 @@ class Actuator(Result):
         return Section("Error of torque on what was not learned from [N m]", table=Table(head, rows))
 
     def _in_model(self) -> Section:
-        head = ["joint", "as given", "best PD", "network"]
-        rows = [[name, *(f"{e:.4g}" for e in (m.given, m.pd, m.network))] for name, m in self.model.items()]
+        head = ["joint", "as given", "best PD", "network", "outside support"]
+        rows = [[n, *(f"{e:.4g}" for e in (m.given, m.pd, m.network)), percent(m.outside)] for n, m in self.model.items()]
         return Section("Error of position in the model on what was not learned from [rad or m]", table=Table(head, rows))
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from gapless.arrays import Array
 from gapless.logs import Log
-from gapless.measure import windows
-from gapless.residual.actuator import TRAIN, Actuator, InModel
+from gapless.measure import Windows, windows
+from gapless.residual.actuator import TRAIN, Actuator, InModel, history
 from gapless.twin import DriveLaw, Twin
 
 
@@ -28,14 +28,31 @@ def in_model(learnt: Actuator, twin: Twin, logs: Sequence[Log]) -> Actuator:
         first, last = log["tau"].time[[0, -1]]
         unseen.append(log.slice(first + TRAIN * (last - first), np.inf))
     given = windows(twin, unseen)
-
-    def error(values: Array, of: Twin) -> Array:
-        data = given if of is twin else given.like(of)
-        return np.asarray(np.sqrt((data.errors(values[None])[0] ** 2).mean(axis=0)))
-
-    laws = (error(twin.space.nominal, twin), error(_best_pd(learnt, twin), twin), error(grown.space.nominal, grown))
-    model = {joint: InModel(*map(float, errors)) for joint, *errors in zip(twin.joints, *laws, strict=True)}
+    driven = given.like(grown)
+    cases = [(given, twin.space.nominal), (given, _best_pd(learnt, twin)), (driven, grown.space.nominal)]
+    errors = [np.sqrt((data.errors(values[None])[0] ** 2).mean(axis=0)) for data, values in cases]
+    model = {
+        joint: InModel(float(as_given), float(pd), float(network), _outside(learnt, joint, driven))
+        for joint, as_given, pd, network in zip(twin.joints, *errors, strict=True)
+    }
     return replace(learnt, model=model, twin=grown)
+
+
+def _outside(learnt: Actuator, joint: str, driven: Windows) -> float:
+    """The share of the twin's own run in which a joint's network sees what it was not trained in; 0 where it has none."""
+    if joint not in learnt.nets:
+        return 0.0
+    inputs = []
+    for replayer in driven.replayers:
+        run = replayer(driven.twin.space.nominal)
+        place = run.joints.index(joint)
+        for start, time, q, dq in zip(run.starts, run.time, run.replayed["q"][0], run.replayed["dq"][0], strict=True):
+            seen = np.isfinite(time)
+            told = replayer.log.at(learnt.command, start + time[seen])[:, replayer.log[learnt.command].columns.index(joint)]
+            signals = {"q": q[seen, place], "dq": dq[seen, place], learnt.command: told}
+            ran = Log.from_arrays([joint], time[seen], {name: values[:, None] for name, values in signals.items()})
+            inputs.append(history(ran, joint, learnt.command, time[seen]))
+    return learnt.nets[joint].outside(np.concatenate(inputs))
 
 
 def _best_pd(learnt: Actuator, twin: Twin) -> Array:
