@@ -1,6 +1,7 @@
 """What learned torque adds to the best fit, on motion that it has not seen: real logs, stand-ins, and nothing to learn.
 
-    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost,actuator,delta,floating]
+    python -m bench.residual [--json] [--only so101,go2,pendulum,xl330,zero,standins,support,cost,actuator,drives,
+        delta,floating]
 
 In degrees (XL330: rad), in the full model, `..._physics` beside what the rung makes of it, on the splits of `bench.identify`;
 `..._worst` is the joint that loses most, as a share. Networks are kept by what `--residual auto` sees: training logs.
@@ -25,9 +26,24 @@ from gapless.arrays import Array
 from gapless.identify import Fit, fit_admitted
 from gapless.logs import Log, read
 from gapless.measure import windows
-from gapless.residual import Learnt, learn, learn_actuator
-from gapless.robots import torque_limit
-from gapless.twin import Backlash, Flex, Friction, Hysteresis, Net, Point, Residual, Ripple, Twin, as_given, learned
+from gapless.residual import Learnt, in_model, learn, learn_actuator
+from gapless.robots import Drive, torque_limit
+from gapless.twin import (
+    DRIVE_HIDDEN,
+    Backlash,
+    DriveLaw,
+    DriveNet,
+    Flex,
+    Friction,
+    Hysteresis,
+    Net,
+    Point,
+    Residual,
+    Ripple,
+    Twin,
+    as_given,
+    learned,
+)
 from gapless.worlds import StandIn, StandInSpec, Worlds, build_standin, plan_motion, record, replay
 
 
@@ -210,18 +226,31 @@ def support() -> dict[str, float]:
 
 
 def cost() -> dict[str, float]:
-    """What a network at every joint adds to a step of a quadruped in Worlds, as a share of it."""
+    """What a network at every joint adds to a step of a quadruped in Worlds, as a share of it, beside or for its drives."""
     rng, plain = np.random.default_rng(0), Twin.load("quadruped")
     inputs, weights = [tuple([v] * learned.COUNT) for v in (0.0, 1.0, -3.0, 3.0)], learned.weights(16)
     member = tuple((0.1 * rng.standard_normal(weights)).tolist())
     nets = [Net(d.name, d.signal, plain.model.opt.timestep, 0.1, 1.0, *inputs, (member,)) for d in plain.drives]
+    laws = DriveLaw(tuple(_as_given(plain, d) for d in plain.drives))
     cases = []
-    for name, twin in (("plain", plain), ("learned", plain.plus(Residual(tuple(nets))))):
+    for name, twin in (("plain", plain), ("learned", plain.plus(Residual(tuple(nets)))), ("drives", plain.plus(laws))):
         worlds = Worlds(twin, 256, Point(twin.space, twin.space.nominal), threads=2)
         told = np.tile(worlds.home_command, (256, 1))
         cases.append(Case(name, lambda r, w=worlds, c=told: [w.step(c) for _ in range(4)]))  # type: ignore[misc]
     interleave(cases, 40)
-    return {"cost": float(np.median(np.array(cases[1].cpu) / np.array(cases[0].cpu)) - 1)}
+    cost, of_drives = (float(np.median(np.array(c.cpu) / np.array(cases[0].cpu)) - 1) for c in cases[1:])
+    return {"cost": cost, "cost_drives": of_drives}
+
+
+def _as_given(twin: Twin, d: Drive) -> DriveNet:
+    """A network that gives what the drive gives anyway, so that motion and its cost stay what they are."""
+    kp, kd = twin.model.actuator_gainprm[d.actuator, 0], -twin.model.actuator_biasprm[d.actuator, 2]
+    units = DRIVE_HIDDEN
+    inward, across, outward = np.full((units, 7), 1e-12), np.full((units, units + 1), 1e-12), np.full(units + 1, 1e-12)
+    inward[0, :2], across[0, 0], outward[0] = (1e-4 * kp, -1e-4 * kd), 1.0, 1.0  # so little that softsign is a line
+    inputs = [tuple([v] * 6) for v in (0.0, 1.0, -30.0, 30.0)]
+    rows = [tuple(tuple(row) for row in m.tolist()) for m in (inward, across)]
+    return DriveNet(d.name, "q", *inputs, (0.0, 1e4), 20.0, *rows, tuple(outward.tolist()))  # type: ignore[arg-type]
 
 
 def actuator() -> dict[str, float]:
@@ -238,8 +267,40 @@ def actuator() -> dict[str, float]:
     return out
 
 
+def drives() -> dict[str, float]:
+    """Networks in the place of drives, on unseen motion [rad]: beside the exact PD law of a servo with windup, delay and a
+    torque-speed line (and with what is around the network fitted; and a plain fit), and beside the best PD law of the real
+    double pendulum."""
+    spec = StandInSpec(
+        "bench",
+        seed=3,
+        tolerance=0.0,
+        control_dt=0.005,
+        timestep=0.0025,
+        add={"motor": {"no_load_speed": 4.0}, "hysteresis": {"windup": 0.05}},
+        change={"hysteresis.torque/*": 0.15, "latency.action": 0.008},
+    )
+    train, test = recorded(spec, 1, 16.0), recorded(spec, 2, 8.0)
+    given = as_given("bench", train)
+    grown = in_model(learn_actuator([train]), given, [train]).twin
+    assert grown is not None
+    around, physics = (fit_admitted(twin, [train], print) for twin in (grown, given))
+    exact = given.space.values({"latency.action": 0.008})  # its gains are the model's
+    cases = {"pd": (given, exact), "network": (grown, grown.space.nominal)}
+    cases |= {"fitted": (around.twin, around.values), "physics": (physics.twin, physics.values)}
+    out = {
+        f"drives_servo_{k}": float(np.radians(rms(replay(t, test, v).error("q")[0, 0]).mean())) for k, (t, v) in cases.items()
+    }
+    logs = [read(f, mapping="double_pendulum") for f in sorted((DATA / "double_pendulum/design_C.1").glob("*.csv.gz"))]
+    learnt = in_model(learn_actuator(logs), as_given(DATA / "double_pendulum/model/double_pendulum.xml", logs[0]), logs)
+    for joint, laws in learnt.model.items():
+        out |= {f"drives_pendulum_{joint}_{law}": getattr(laws, law) for law in ("given", "pd", "network")}
+    return out
+
+
 def main() -> None:
-    every = {f.__name__: f for f in (so101, go2, pendulum, xl330, zero, standins, support, cost, actuator, delta, floating)}
+    parts = (so101, go2, pendulum, xl330, zero, standins, support, cost, actuator, drives, delta, floating)
+    every = {f.__name__: f for f in parts}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON line, last")
     parser.add_argument("--only", default=",".join(every), help="which parts, by comma")

@@ -12,6 +12,7 @@ from gapless.errors import BadInput
 from gapless.policy import Contract, Estimator, Network, Runtime
 from gapless.robots import Legs, RobotModel, base_joint, geom_bottoms, torque_limit
 from gapless.rotations import rotate_back, tipped, up_of
+from gapless.twin import plain_drives
 from gapless.worlds import quiet
 
 LONGEST_STEP = 0.002
@@ -144,6 +145,7 @@ class Scene:
         if kind == "position" and (joints.kp is None or joints.kd is None):
             raise BadInput("the contract does not say the gains: joints.kp and joints.kd")
         self.model = model = copy.deepcopy(robot.model)
+        plain_drives(model)
         order = contract.columns(robot.joints)
         drives = [robot.drives[i] for i in order]
         self._drives = robot.drives

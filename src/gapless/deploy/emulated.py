@@ -16,7 +16,7 @@ from gapless.deploy.drive import AUDITED, audit, no_counts, torques
 from gapless.deploy.limits import Limits, limits_of
 from gapless.errors import BadInput, PhysicsError
 from gapless.robots import MIT, base_joint, imu_of, is_dc_motor
-from gapless.twin import callback
+from gapless.twin import callback, network_drives
 from gapless.worlds import Sense, StandInSpec, hidden_standin
 
 PERIOD = 0.001
@@ -49,8 +49,9 @@ class Emulated:
         step = min(spec.timestep or period, period)
         spec = dataclasses.replace(spec, control_dt=period, timestep=period / math.ceil(period / step - 1e-9))
         twin, values, _ = hidden_standin(spec)
-        if any(is_dc_motor(twin.model, d.actuator) for d in twin.drives) or twin.force(values) is not None:
-            raise BadInput(f"{twin.name}: drives with a DC motor or a learned force cannot be emulated live")
+        unlike = any(is_dc_motor(twin.model, d.actuator) for d in twin.drives) or network_drives(twin.model)
+        if unlike or twin.force(values) is not None:
+            raise BadInput(f"{twin.name}: drives with a DC motor, a network or a learned force cannot be emulated live")
         self.twin, self.joints, self.period, self.watchdog = twin, twin.joints, period, watchdog
         callback.install_for(twin.model)
         self._as_torque_drives(twin.compile(values), values)

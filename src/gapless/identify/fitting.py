@@ -30,12 +30,13 @@ from gapless.identify.trust import Unlike, doubts, unlike
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
 from gapless.robots import is_position_servo
-from gapless.twin import Gaussian, Twin, origin_of
+from gapless.twin import Gaussian, Twin, network_drives, origin_of
 
 # s times degrees of freedom of all logs together; of longer ones stretches are used that are evenly spread
 SCORE_SECONDS = 3600.0  # that errors are judged by
 FIT_SECONDS = 1200.0  # that joints alone are fitted to
 LADDER_SECONDS = 600.0  # of logs on which the ladder is tried
+LAW = ("gains.kp", "gains.kd", "motor.strength")  # of a drive
 FAR = 1.5  # scaled units: how far off a second start is
 
 
@@ -64,16 +65,16 @@ def fit_admitted(
     started = time.perf_counter()
     if not logs:
         raise BadInput("there is no log to fit to")
-    known = twin.space.fix(fixed or {}).fixed
+    known = _learned(twin) | dict(twin.space.fix(fixed or {}).fixed)
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
     twin = twin.plus(centre=(pose := _middle(twin, logs)))
     split = split_logs(logs, twin.joints)
     judged = split.spread(split.logs, SCORE_SECONDS / twin.model.nv)
-    trajectories = [] if twin.floating else trajectories_of(twin, logs, split, judged)
+    trajectories = [] if _coupled(twin) else trajectories_of(twin, logs, split, judged)
     full = Full(logs, split, signals, Scorer(twin.joints, logs, split, judged, trajectories, given or twin), tick, remember)
-    if twin.floating:
+    if _coupled(twin):
         state, ladder, used = stand(twin, full, known)
         traced = full.predicted(state)
     else:
@@ -110,6 +111,17 @@ def fit_admitted(
         traces=traced,
         finer=_at_half_step(state, finer),
     )
+
+
+def _coupled(twin: Twin) -> bool:
+    """Whether no joint can be fitted alone: feet push back, or a drive follows a network that a joint alone does not have."""
+    return twin.floating or bool(network_drives(twin.model))
+
+
+def _learned(twin: Twin) -> dict[str, float]:
+    """What scales the networks that drives follow, which were learned as they are."""
+    laws = {f"{quantity}/{joint}" for quantity in LAW for joint in network_drives(twin.model)}
+    return {p.name: p.nominal for p in twin.space.parameters if p.name in laws}
 
 
 def _middle(twin: Twin, logs: Sequence[Log]) -> dict[str, float]:

@@ -17,19 +17,17 @@ from rich.console import RenderableType
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
-from gapless.files import atomic
 from gapless.logs import Log
 from gapless.plain import NOT_SAVED
-from gapless.report import Result, Section, Table, Verdict, in_terminal
-from gapless.residual.files import onnx_file, write_onnx
+from gapless.report import Result, Section, Table, Verdict, in_terminal, percent
+from gapless.residual.files import save_drives
+from gapless.residual.training import rounded
+from gapless.twin import DRIVE_HIDDEN, DRIVE_LAGS, DriveNet, Point, Twin, drive_forward, recipe_of, save_belief
 
-LAGS = (0.0, 0.0075, 0.015)  # s: of the history, as the released weights of the paper have them
 DELAYS = np.arange(0.0, 0.0301, 0.001)  # s: tried for the PD law
 TRAIN = 0.7  # share of each log that is learned from
 LEAST = 2.0  # s of logs that can be split so
-HIDDEN, ROUNDS, BATCH, RATE = 32, 2000, 256, 3e-3
-LAYERS = ("in", "in_bias", "middle", "middle_bias", "out", "out_bias")
-FILE = "actuator.npz"
+ROUNDS, BATCH, RATE = 2000, 256, 3e-3
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,12 @@ class Laws:
     network: float
     torque: float
     """Root mean square of the torque itself."""
+    outside: float
+    """Share of that part in which some input was outside of what the network was trained in, and was clipped."""
+    gain: float
+    """Of the best delayed PD law [N m/rad, or 1 for a drive that takes torque]."""
+    damping: float
+    """[N m s/rad]"""
 
     @property
     def best(self) -> bool:
@@ -54,23 +58,15 @@ class Laws:
 
 
 @dataclass(frozen=True)
-class DriveNet:
-    """A network of two hidden layers from scaled inputs to scaled torque; it takes inputs within what it was trained in."""
+class InModel:
+    """Errors of one joint's position where the model replays what was not learned from [rad or m], by the drive's law."""
 
-    centre: Array
-    """Of each input. Shape: (inputs,)."""
-    spread: Array
-    reach: Array
-    """Largest input in training, in units of its spread."""
-    scale: Array
-    """Mean and spread of the torque [N m]. Shape: (2,)."""
-    layers: tuple[Array, ...]
-    """In the order of `LAYERS`."""
-
-    def __call__(self, inputs: Array) -> Array:
-        """Torque [N m]. inputs: (samples, inputs), as `history` gives them."""
-        u = np.clip((inputs - self.centre) / self.spread, -self.reach, self.reach)
-        return np.asarray(self.scale[0] + self.scale[1] * _forward(self.layers, u)[-1][:, 0])
+    given: float
+    pd: float
+    """The best delayed PD law."""
+    network: float
+    outside: float
+    """Share of the network's own run in which some of its inputs were outside of what it was trained in, and were clipped."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +80,11 @@ class Actuator(Result):
     joints: dict[str, Laws]
     seconds_used: float
     seconds_given: float
+    model: dict[str, InModel]
+    """By joint of the robot's model, where one was given."""
     nets: dict[str, DriveNet] = field(default_factory=dict, metadata=NOT_SAVED)
+    twin: Twin | None = field(default=None, metadata=NOT_SAVED)
+    """With the networks in place of its drives' laws."""
 
     @property
     def title(self) -> str:
@@ -96,35 +96,48 @@ class Actuator(Result):
             f"{n}: {j.network:.3g} N m, linear {j.linear:.3g}, best PD {min(j.pd, j.pd_delayed):.3g}"
             for n, j in self.joints.items()
         )
-        if len(good) == len(self.joints):
-            return Verdict(f"The network predicts unseen torque better than simpler laws do at every joint ({each}).", True)
         worse = ", ".join(n for n in self.joints if n not in good)
-        return Verdict(f"The network is no better than a simpler law at {worse}: use that law there ({each}).", False)
+        said = f"The network is no better than a simpler law at {worse}: use that law there ({each})."
+        if not worse:
+            said = f"The network predicts unseen torque better than simpler laws do at every joint ({each})."
+        if not self.model:
+            return Verdict(said, not worse)
+        given, pd, network = np.mean([(m.given, m.pd, m.network) for m in self.model.values()], axis=0)
+        best = network < min(given, pd)
+        said += f" In the model unseen motion is {'' if best else 'not '}predicted better: an error of {network:.3g} rad"
+        return Verdict(f"{said} with networks, {pd:.3g} with the best PD law, {given:.3g} as given.", bool(best) and not worse)
 
     def sections(self) -> Iterator[Section]:
         yield self._laws()
+        if self.model:
+            yield self._in_model()
         share = round(100 * TRAIN)
         yield Section("What it is from", [f"Learned from the first {share} % of each log and judged by the rest: {self.used}."])
 
     def glance(self) -> Iterable[RenderableType]:
-        return [in_terminal(self._laws())]
+        return [in_terminal(s) for s in (self._laws(), *([self._in_model()] if self.model else []))]
 
     def _laws(self) -> Section:
-        head = ["joint", "PD", "PD, delayed", "delay [ms]", "linear", "network", "torque itself"]
+        head = ["joint", "PD", "PD, delayed", "delay [ms]", "linear", "network", "torque itself", "outside support"]
         rows = [
             [name, *(f"{v:.4g}" for v in (j.pd, j.pd_delayed, 1000 * j.delay, j.linear, j.network, j.torque))]
+            + [percent(j.outside)]
             for name, j in self.joints.items()
         ]
         return Section("Error of torque on what was not learned from [N m]", table=Table(head, rows))
 
+    def _in_model(self) -> Section:
+        head = ["joint", "as given", "best PD", "network", "outside support"]
+        rows = [[n, *(f"{e:.4g}" for e in (m.given, m.pd, m.network)), percent(m.outside)] for n, m in self.model.items()]
+        return Section("Error of position in the model on what was not learned from [rad or m]", table=Table(head, rows))
+
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write actuator.json and report.html, the weights as actuator.npz, and an ONNX file a joint."""
+        """Write actuator.json, report.html, actuator.npz and an ONNX file a joint; twin.xml and belief.json if in a model."""
         super().save(folder)
-        arrays = {f"{joint}/{name}": value for joint, net in self.nets.items() for name, value in _arrays(net).items()}
-        with atomic(Path(folder) / FILE) as part, open(part, "wb") as file:
-            np.savez(file, joints=np.array(list(self.nets)), **arrays)  # type: ignore[arg-type]
-        for joint, net in self.nets.items():
-            _save_onnx(net, onnx_file(Path(folder), joint), joint, self.command)
+        save_drives(list(self.nets.values()), Path(folder))
+        if self.twin is not None:
+            self.twin.save(Path(folder) / "twin.xml")
+            save_belief(Point(self.twin.space, self.twin.space.nominal), Path(folder) / "belief.json", recipe_of(self.twin))
 
 
 def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
@@ -145,12 +158,12 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
                 f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
                 "torque; give it a sign and scale it by the torque constant, or use `gapless fit --residual auto` without it"
             )
-        nets[joint] = _trained(inputs[first], torque[first], rng)
+        nets[joint] = _trained(joint, command.removesuffix("_cmd"), inputs[first], torque[first], rng)
         joints[joint] = _laws(inputs, torque, first, late, nets[joint])
-    return Actuator(command, joints, length, length, nets)
+    return Actuator(command, joints, length, length, {}, nets)
 
 
-def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = LAGS) -> Array:
+def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = DRIVE_LAGS) -> Array:
     """What a drive was told (error of position, or torque) and its velocity, now and before. Shape: (times, 2 * lags)."""
     columns = []
     for lag in lags:
@@ -190,25 +203,35 @@ def _turns(logs: Sequence[Log], joint: str) -> bool:
 
 
 def _laws(inputs: Array, torque: Array, first: Bools, late: Array, net: DriveNet) -> Laws:
-    def judged(columns: Array) -> tuple[float, float]:
-        """Error of regression where it is learned from, and where not."""
+    def judged(columns: Array) -> tuple[float, float, Array]:
+        """Error of regression where it is learned from, and where not; its numbers."""
         wide = np.column_stack([columns, np.ones(len(columns))])
-        error = torque - wide @ np.linalg.lstsq(wide[first], torque[first], rcond=None)[0]
-        return float(np.sqrt((error[first] ** 2).mean())), float(np.sqrt((error[~first] ** 2).mean()))
+        numbers = np.asarray(np.linalg.lstsq(wide[first], torque[first], rcond=None)[0], float)
+        error = torque - wide @ numbers
+        return float(np.sqrt((error[first] ** 2).mean())), float(np.sqrt((error[~first] ** 2).mean())), numbers
 
     by_delay = [judged(late[:, k]) for k in range(len(DELAYS))]
-    best = int(np.argmin([seen for seen, _ in by_delay]))
-    error = float(np.sqrt(((net(inputs) - torque)[~first] ** 2).mean()))
-    size = float(np.sqrt((torque[~first] ** 2).mean()))
-    return Laws(by_delay[0][1], by_delay[best][1], float(DELAYS[best]), judged(inputs)[1], error, size)
+    best = int(np.argmin([seen for seen, *_ in by_delay]))
+    gain, damping = by_delay[best][2][:2]
+    return Laws(
+        pd=by_delay[0][1],
+        pd_delayed=by_delay[best][1],
+        delay=float(DELAYS[best]),
+        linear=judged(inputs)[1],
+        network=float(np.sqrt(((net(inputs) - torque)[~first] ** 2).mean())),
+        torque=float(np.sqrt((torque[~first] ** 2).mean())),
+        outside=net.outside(inputs[~first]),
+        gain=float(gain),
+        damping=float(-damping),
+    )
 
 
-def _trained(inputs: Array, torque: Array, rng: np.random.Generator) -> DriveNet:
+def _trained(joint: str, drive: str, inputs: Array, torque: Array, rng: np.random.Generator) -> DriveNet:
     """A network after Adam (Kingma and Ba 2015) over random batches."""
     centre, spread = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
     scale = np.array([torque.mean(), max(float(torque.std()), 1e-9)])
     u, y = (inputs - centre) / spread, (torque - scale[0]) / scale[1]
-    sizes = (inputs.shape[1], HIDDEN, HIDDEN, 1)
+    sizes = (inputs.shape[1], DRIVE_HIDDEN, DRIVE_HIDDEN, 1)
     layers: list[Array] = []
     for below, above in itertools.pairwise(sizes):
         layers += [rng.normal(0, 1 / math.sqrt(below), (below, above)), np.zeros(above)]
@@ -221,51 +244,28 @@ def _trained(inputs: Array, torque: Array, rng: np.random.Generator) -> DriveNet
             layers[i] = layers[i] - rate * (mean[i] / (1 - 0.9 ** (k + 1))) / (
                 np.sqrt(square[i] / (1 - 0.999 ** (k + 1))) + 1e-8
             )
-    return DriveNet(centre, spread, np.abs(u).max(axis=0), scale, tuple(layers))
+    units = [np.vstack([layers[i], layers[i + 1]]).T for i in (0, 2, 4)]
+    inward, across, (outward,) = (tuple(rounded(unit) for unit in m) for m in units)
+    return DriveNet(
+        joint=joint,
+        drive=drive,
+        centre=rounded(centre),
+        spread=rounded(spread),
+        low=rounded(u.min(axis=0)),
+        high=rounded(u.max(axis=0)),
+        scale=rounded(scale),
+        most=float(np.abs(torque).max()),
+        inward=inward,
+        across=across,
+        outward=outward,
+    )
 
 
-def _forward(layers: Sequence[Array], u: Array) -> list[Array]:
-    """Sums of both hidden layers, and the output."""
-    first = u @ layers[0] + layers[1]
-    second = first / (1 + np.abs(first)) @ layers[2] + layers[3]
-    return [first, second, second / (1 + np.abs(second)) @ layers[4] + layers[5]]
-
-
-def _slopes(layers: Sequence[Array], u: Array, y: Array) -> list[Array]:
+def _slopes(layers: list[Array], u: Array, y: Array) -> list[Array]:
     """Of half the mean squared error by each layer's weights."""
-    first, second, out = _forward(layers, u)
+    first, second, out = drive_forward(layers, u)
     a_out = (out - y[:, None]) / len(u)
     a_second = a_out @ layers[4].T / (1 + np.abs(second)) ** 2
     a_first = a_second @ layers[2].T / (1 + np.abs(first)) ** 2
     units = first / (1 + np.abs(first)), second / (1 + np.abs(second))
     return [u.T @ a_first, a_first.sum(0), units[0].T @ a_second, a_second.sum(0), units[1].T @ a_out, a_out.sum(0)]
-
-
-def _arrays(net: DriveNet) -> dict[str, Array]:
-    return {"centre": net.centre, "spread": net.spread, "reach": net.reach, "scale": net.scale} | dict(
-        zip(LAYERS, net.layers, strict=True)
-    )
-
-
-def _save_onnx(net: DriveNet, path: Path, joint: str, command: str) -> None:
-    arrays = _arrays(net)
-    constants = arrays | {"low": -net.reach, "out": net.layers[4][:, 0], "mean": net.scale[:1], "size": net.scale[1:]}
-    steps = [
-        ("Sub", ["inputs", "centre"], "shifted"),
-        ("Div", ["shifted", "spread"], "scaled"),
-        ("Max", ["scaled", "low"], "above"),
-        ("Min", ["above", "reach"], "clipped"),
-        ("MatMul", ["clipped", "in"], "a"),
-        ("Add", ["a", "in_bias"], "b"),
-        ("Softsign", ["b"], "c"),
-        ("MatMul", ["c", "middle"], "d"),
-        ("Add", ["d", "middle_bias"], "e"),
-        ("Softsign", ["e"], "f"),
-        ("MatMul", ["f", "out"], "g"),
-        ("Add", ["g", "out_bias"], "h"),
-        ("Mul", ["h", "size"], "i"),
-        ("Add", ["i", "mean"], "torque"),
-    ]
-    del constants["scale"]
-    named = ", ".join(f"{what} {1000 * lag:g} ms ago" for lag in LAGS for what in (command, "dq"))
-    write_onnx(path, steps, constants, len(net.centre), {"joint": joint, "inputs": named})

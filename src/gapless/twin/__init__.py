@@ -18,6 +18,7 @@ from gapless.twin.belief import (
     table as belief_table,
     within_tolerance,
 )
+from gapless.twin.drive_law import HIDDEN as DRIVE_HIDDEN, LAGS as DRIVE_LAGS, rows as network_drives, silence as plain_drives
 from gapless.twin.export import export as export_settings, read as read_settings
 from gapless.twin.given import as_given, known_values, mean_values, stated_gains
 from gapless.twin.history import BeliefHistory, entropy as belief_entropy, history, interval as belief_interval
@@ -27,6 +28,7 @@ from gapless.twin.mechanisms.armature import Armature
 from gapless.twin.mechanisms.backlash import LEAST as LEAST_PLAY, Backlash
 from gapless.twin.mechanisms.contact import Contact
 from gapless.twin.mechanisms.disturbance import Disturbance
+from gapless.twin.mechanisms.drive_law import DriveLaw, DriveNet, forward as drive_forward
 from gapless.twin.mechanisms.flex import Flex
 from gapless.twin.mechanisms.friction import SOLREF as FRICTION_SOLREF, Friction, dry_friction
 from gapless.twin.mechanisms.gains import KD, KP, Gains

@@ -1,8 +1,8 @@
-"""What is computed within the engine's step: a compiled `mjcb_control` for dry friction and learned torque.
+"""What is computed within the engine's step: a compiled `mjcb_control` for dry friction, learned torque and drives.
 
-Friction's per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them; `learned` says where those
-of learned torque live. The callback does nothing to joints (or models) that are not marked, so it can stay installed while
-other models run.
+Friction's per-world parameters live in the last columns of `jnt_user`, so a saved twin carries them; `learned` and `drive_law`
+say where those of networks live. The callback does nothing to joints (or models) that are not marked, so it can stay installed
+while other models run.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Any
 import mujoco
 
 from gapless.errors import BadInput
-from gapless.twin import learned
+from gapless.twin import drive_law, learned
 from gapless.twin.engine_memory import library, offsets, readers
 
 LEAST = 1e-9  # N m: the smallest dry friction that still makes a constraint row
@@ -61,10 +61,14 @@ def frictional(model: mujoco.MjModel) -> bool:
     return bool(model.nuser_jnt >= COLUMNS and (model.jnt_user[:, -1] == MARKED).any())
 
 
-def install(networks: bool = True) -> None:
-    """Install the callback in this process. Call it before stepping a twin saved with `Friction(full=True)` or learned torque.
+def install(networks: bool = True, laws: bool = True) -> None:
+    """Install the callback in this process. Call it before stepping a twin saved with `Friction(full=True)` or networks.
 
-    networks: whether it computes learned torque too, which takes most of the time that it is compiled in.
+    Compiling networks takes most of the time.
+
+    Args:
+        networks: whether it computes learned torque too.
+        laws: whether it computes drives' networks too.
     """
     now = mujoco.get_mjcb_control()
     if now is not None and now != _installed.get("object"):
@@ -72,22 +76,24 @@ def install(networks: bool = True) -> None:
             "another mjcb_control is installed, and speed- or load-dependent friction and learned torque need that place: "
             "remove it"
         )
-    if now is None or (networks and not _installed["networks"]):
-        _installed.update(object=_compiled(networks).ctypes, networks=networks)
+    before = _installed.get("parts", (False, False))
+    parts = networks or before[0], laws or before[1]
+    if now is None or parts != before:
+        _installed.update(object=_compiled(*parts).ctypes, parts=parts)
         mujoco.set_mjcb_control(_installed["object"])
 
 
 def install_for(model: mujoco.MjModel) -> None:
     """Install what a model needs, if anything."""
     if frictional(model) or learned.marked(model):
-        install(learned.marked(model))
+        install(learned.marked(model, (learned.MARKED, learned.TARGET)), bool(drive_law.rows(model)))
 
 
-_installed: dict[str, Any] = {}  # what was handed to the engine, and whether it has networks
+_installed: dict[str, Any] = {}  # what was handed to the engine, and whether it has networks and laws
 
 
 @functools.cache
-def _compiled(networks: bool) -> Any:
+def _compiled(networks: bool, laws: bool) -> Any:
     """The callback, compiled on first use, and kept alive."""
     import numba
     from numba import cfunc, types
@@ -135,19 +141,16 @@ def _compiled(networks: bool) -> Any:
             rest = user[start], user[start + 1], user[start + 2], user[start + 3], user[start + 4], user[start + 5]
             limit[row] = max(dry_friction(numbers(d, qvel_at, nv)[v], torque, angle, loss[v], *rest), LEAST)
 
-    signature = types.void(types.voidptr, types.voidptr)
-    if not networks:
+    @numba.njit
+    def nothing(m, d):  # type: ignore[no-untyped-def]
+        pass
 
-        @cfunc(signature)
-        def dry(m, d):  # type: ignore[no-untyped-def]
-            friction(m, d)
+    law = drive_law.applied() if laws else nothing
+    nets = learned.applied() if networks else nothing
 
-        return dry
-
-    nets = learned.applied()
-
-    @cfunc(signature)
+    @cfunc(types.void(types.voidptr, types.voidptr))
     def all_of_it(m, d):  # type: ignore[no-untyped-def]
+        law(m, d)  # before friction, which may ask what torque drives give
         friction(m, d)
         nets(m, d)
 

@@ -37,6 +37,7 @@ VELOCITY_TIME, PUSH_TIME, COMMAND_TIME = 0.1, 0.2, 0.02  # s: of the low-pass fi
 HEAD = 3 + 4 * COUNT  # numbers before the weights: hidden units, bound, waves; centre, 1 / spread, low and high of each input
 MARKED = 0.4142135623  # in the last column of actuator_user: this drive has a network, whose numeric is in the column before
 TARGET = 0.7320508076  # there too: its network shifts what the drive is told, within its limits (delta action)
+DRIVEN = 0.2360679775  # there too: its law is a network (`drive_law`), whose numeric is in the column before
 PREFIX = "gapless_residual"
 STEP_NAME = "gapless_timestep"  # the numeric with the time step of training [s]
 STEP = 0.01  # share by which a time step may differ from that of training
@@ -52,10 +53,7 @@ def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]], targe
 
     target: whether they shift what drives are told, instead of adding torque at the joints.
     """
-    spec.nuser_actuator = max(0, spec.nuser_actuator) + 2
-    for actuator in spec.actuators:
-        user = list(actuator.userdata)[: spec.nuser_actuator - 2]
-        actuator.userdata = user + [0.0] * (spec.nuser_actuator - len(user))
+    widened(spec)
     spec.nuserdata += 1 + MEMORY * len(nets)
     spec.add_numeric(name=STEP_NAME, data=[spec.option.timestep], size=1)
     for name, members in nets:
@@ -66,9 +64,17 @@ def mark(spec: mujoco.MjSpec, nets: Sequence[tuple[str, Sequence[Array]]], targe
         spec.actuator(name).userdata = [*user[:-2], float(place), TARGET if target else MARKED]
 
 
-def marked(model: mujoco.MjModel) -> bool:
+def widened(spec: mujoco.MjSpec) -> None:
+    """Give actuators two more columns of `user`, which say whose network is where."""
+    spec.nuser_actuator = max(0, spec.nuser_actuator) + 2
+    for actuator in spec.actuators:
+        user = list(actuator.userdata)[: spec.nuser_actuator - 2]
+        actuator.userdata = user + [0.0] * (spec.nuser_actuator - len(user))
+
+
+def marked(model: mujoco.MjModel, marks: Sequence[float] = (MARKED, TARGET, DRIVEN)) -> bool:
     """Whether a model has drives with a network."""
-    return bool(model.nuser_actuator >= 2 and np.isin(model.actuator_user[:, -1], (MARKED, TARGET)).any())
+    return bool(model.nuser_actuator >= 2 and np.isin(model.actuator_user[:, -1], marks).any())
 
 
 def must_fit(model: mujoco.MjModel, same_step: bool = True) -> None:
@@ -76,7 +82,7 @@ def must_fit(model: mujoco.MjModel, same_step: bool = True) -> None:
 
     The compiled step believes what it reads: a wrong size would make it read other memory.
     """
-    if not marked(model):
+    if not marked(model, (MARKED, TARGET)):
         return
     rows = np.flatnonzero(np.isin(model.actuator_user[:, -1], (MARKED, TARGET)))
     for a in rows:

@@ -20,7 +20,7 @@ from gapless.twin.twin import Twin
 
 POSITIVE = ("no_load_speed", "kt", "resistance", "voltage", "stiffness", "longest", "unit")
 """Settings of mechanisms that cannot be zero."""
-SIGNED = ("ambient", "step_at", "point", "centre", "low", "high", "members")
+SIGNED = ("ambient", "step_at", "point", "centre", "low", "high", "members", "scale", "inward", "across", "outward")
 """Settings that can be negative, as others cannot."""
 FINEST = 1e-5
 """Time step that a recipe may ask for at least [s]."""

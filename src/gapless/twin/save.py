@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from gapless.robots import ONE_AXIS, Drive, is_position_servo
-from gapless.twin import callback, learned
+from gapless.twin import callback, drive_law, learned
 from gapless.twin.engine_memory import library as engine_library
 from gapless.twin.mechanism import Fields, field_of
 from gapless.twin.mechanisms.gains import keep_gains
@@ -82,7 +82,13 @@ def write(
             "Dry friction here depends on speed, load or angle, which needs a callback: "
             "`from gapless.twin import callback; callback.install()` before stepping. Without it, only Coulomb friction acts."
         )
-    if learned.marked(model):
+    if networks := drive_law.rows(model):
+        notes.append(
+            f"The drives of {', '.join(networks)} follow networks that were learned from measured torque, the numerics named "
+            "gapless_drive, without a delay of commands: they need the same callback, `from gapless.twin import callback; "
+            "callback.install()`. A plain MuJoCo has the plain law instead."
+        )
+    elif learned.marked(model):
         notes.append(
             "A learned torque acts here besides, whose networks are the numerics named gapless_residual: it needs the same "
             "callback, `from gapless.twin import callback; callback.install()`. A plain MuJoCo lacks it."

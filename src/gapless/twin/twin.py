@@ -19,7 +19,7 @@ from gapless.arrays import Array
 from gapless.errors import BadInput, unknown
 from gapless.report import Section
 from gapless.robots import RobotModel, choose_joints, load_robot
-from gapless.twin import callback, learned, path, prepare, quantities, save
+from gapless.twin import callback, drive_law, learned, path, prepare, quantities, save
 from gapless.twin.mechanism import Bound, Fields, Mechanism, Motion, StepState, Values, field_of
 from gapless.twin.mechanisms import MECHANISMS, defaults
 from gapless.twin.mechanisms.gains import kept_gains
@@ -96,6 +96,7 @@ class Twin(RobotModel):
         prepare.install(spec, mechanisms)
         model = spec.compile()
         learned.must_fit(model, same_step=timestep is None)
+        drive_law.must_fit(model)
         period, bound = round(substeps) * spec.option.timestep, tuple(m.bind(model) for m in mechanisms)
         return cls(name or spec.modelname, "", spec, model, tuple(warnings), period, mechanisms, bound)
 

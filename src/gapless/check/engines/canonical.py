@@ -16,6 +16,7 @@ from gapless.check.engines.shapes import Shape, floor_of, shapes_of
 from gapless.errors import BadInput
 from gapless.robots import ONE_AXIS, base_joint, drives, is_dc_motor
 from gapless.rotations import multiply, rotation_matrices
+from gapless.twin import network_drives
 
 STEP_SHARE = 0.2
 """Of the time in which a drive's damping stops its joint, or its stiffness turns it by a radian: a step of explicit control."""
@@ -267,13 +268,14 @@ def _felt(model: mujoco.MjModel, home: Array) -> Array:
 
 def _law(model: mujoco.MjModel) -> Law:
     """The drives of a model; bad input where one is more than gain and bias."""
-    found = drives(model)
+    found, networks = drives(model), network_drives(model)
     for d in found:
         plain = model.actuator_dyntype[d.actuator] == mujoco.mjtDyn.mjDYN_NONE and not is_dc_motor(model, d.actuator)
         kinds = model.actuator_gaintype[d.actuator], model.actuator_biastype[d.actuator]
+        plain = plain and d.name not in networks
         if not plain or kinds[0] != mujoco.mjtGain.mjGAIN_FIXED or kinds[1] > int(mujoco.mjtBias.mjBIAS_AFFINE):
             raise BadInput(
-                f"the drive of {d.name} has dynamics of its own, which other engines do not have here: use mujoco only"
+                f"the drive of {d.name} has dynamics or a network of its own, which other engines do not have: use mujoco only"
             )
     at = [d.actuator for d in found]
     gear = model.actuator_gear[at, 0]

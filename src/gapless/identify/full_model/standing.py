@@ -32,7 +32,7 @@ def stand(twin: Twin, full: Full, known: Mapping[str, float]) -> tuple[State, li
     kept, tick = full.split.first, full.tick
     signals = full.signals + measured_base(full)
     full = replace(full, signals=signals)
-    begins = not {"base_pos", "base_vel"} <= set(signals)
+    begins = twin.floating and not {"base_pos", "base_vel"} <= set(signals)
     everything = np.ones_like(kept)
     whole = full.windows(twin, everything, MOST_WINDOWS)
     datas = [whole, *(full.windows(twin, half, MOST_WINDOWS // 2) for half in (kept, ~kept))]

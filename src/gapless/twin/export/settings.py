@@ -22,7 +22,7 @@ from gapless.errors import BadInput
 from gapless.files import reason
 from gapless.plain import read_json
 from gapless.robots import Drive, drives, is_dc_motor, torque_limit
-from gapless.twin import callback, quantities
+from gapless.twin import callback, drive_law, quantities
 from gapless.twin.belief import Belief, load as load_belief
 
 FILES = ("twin.xml", "belief.json", "fit.json")
@@ -111,8 +111,9 @@ def gather(model: mujoco.MjModel, belief: Belief, summary: Mapping[str, Any]) ->
     draws = {m: drawn[:, i] for i, p in enumerate(belief.space.parameters) for m in p.members or (p.name,)}
     joints, used = {}, {names["delay"]}
     for d in sorted(drives(model), key=lambda d: d.joint):
-        if is_dc_motor(model, d.actuator) or d.signal != "q":
-            kind = "has a DC motor" if d.signal == "q" else "takes no position command"
+        network = d.name in drive_law.rows(model)
+        if is_dc_motor(model, d.actuator) or network or d.signal != "q":
+            kind = "takes no position command" if d.signal != "q" else "has a network" if network else "has a DC motor"
             raise BadInput(f"joint {d.name!r} {kind}, and only drives with kp and kd [N m] can be exported so far")
         strength = belief.space.fixed.get(f"motor.strength/{d.name}", 1.0)
         strength *= fitted.get(f"motor.strength/{d.name}", Number.known(1.0)).value
