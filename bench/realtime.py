@@ -35,6 +35,8 @@ from gapless.robots import load_robot
 console = Console(stderr=True)
 COMPUTING_GATE = 200.0
 """us"""
+GROWTH_GATE = 1024
+"""kB from a fifth of a run to its end: under two bytes a period in ten minutes, so that nothing is kept of each."""
 SHORTEST, RUNS = 1.0, 60
 """s that are worth another run, and runs at most."""
 BEFORE = 0.5
@@ -132,7 +134,8 @@ def main() -> None:
         "robot_missed": told["missed"],
         "load": os.getloadavg()[0],
     }
-    out["passed"] = bool(out["times_us"]["computing"]["p99"] <= COMPUTING_GATE and not ends)
+    quick, flat = out["times_us"]["computing"]["p99"] <= COMPUTING_GATE, out["growth_kb"] <= GROWTH_GATE
+    out["passed"] = bool(quick and flat and not ends)
     if not given.json:
         console.print(out)
     print(json.dumps(out))

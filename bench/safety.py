@@ -2,8 +2,8 @@
 
     python -m bench.safety [--actions 1000000] [--faults 200] [--kills 50] [--packets 10000] [--walk 30] [--part NAME] [--json]
 
-actions: adversarial actions on a quadruped in the air, one on its feet and an arm, each with secrets: NaN and infinities,
-extremes, noise, square waves at every rate, sines, gains out of range, and the worst that random search finds against the twin.
+actions: adversarial actions on a quadruped in the air, one on its feet and an arm, each off within its tolerances: NaN and
+infinities, extremes, noise, square waves at every rate, sines, gains out of range, and the worst that random search finds.
 faults: of sensors and transport; each must end on the right rung of the ladder. walk: minutes of walking with pushes without a
 false stop. kills: `kill -9` of the program at random moments; the log is read, and the robot must fall back within 50 ms.
 packets: fuzzed packets to a served robot; they are counted and nothing moves. Baseline: the same actions without the layer.
