@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gapless.twin import Motor, Twin, as_given
-from gapless.twin.mechanisms.motor import DC
+from gapless.twin import DC, Motor, Twin, as_given
 from gapless.worlds import StandIn, StandInSpec as Spec, build_standin as build, plan_motion as plan, record, replay as replayed
 
 
