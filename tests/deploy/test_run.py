@@ -95,7 +95,8 @@ def test_a_recording_that_is_cut_off_anywhere_is_read_as_far_as_it_goes(recorded
         cut = tmp_path / f"{share}.mcap"
         cut.write_bytes(data[: int(share * len(data))])
         log = read(cut)
-        assert log.duration > share * whole.duration - 0.15
+        # bytes go with readings, not with time: a busy machine has longer periods
+        assert len(log["q"].time) > share * len(whole["q"].time) - 0.15 / np.diff(whole["q"].time).mean()
         assert "never finished" in log.provenance.notes[-1]
 
 

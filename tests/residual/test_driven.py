@@ -65,7 +65,8 @@ def test_a_drive_with_windup_delay_and_a_torque_speed_line_is_replayed_better_th
 
 def test_the_belief_remakes_the_twin_from_the_robots_own_model_and_the_weights_survive_their_file(drives: Path) -> None:
     made, saved = load_recipe("bench", drives / "belief.json"), Twin.load(drives / "twin.xml")
-    assert np.array_equal(made.model.numeric_data, saved.model.numeric_data) and list(network_drives(saved.model)) == ["servo"]
+    numbers = made.model.numeric_data  # a saved model has the gains that logs state besides, behind them
+    assert np.array_equal(numbers, saved.model.numeric_data[: len(numbers)]) and list(network_drives(saved.model)) == ["servo"]
     assert "A plain MuJoCo has the plain law instead" in (drives / "twin.xml").read_text()
     (kept,) = load_drives(drives / "actuator.npz")
     assert made.mechanisms[-1] == DriveLaw((kept,))

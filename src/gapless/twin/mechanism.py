@@ -248,3 +248,12 @@ def part_joints(spec: mujoco.MjSpec, names: Sequence[str], suffix: str, **settin
         # without rotor inertia the two joints could part at no cost and the mass matrix would be singular
         if joint.armature <= 0:
             joint.armature = LEAST_ROTOR
+
+
+def keep(spec: mujoco.MjSpec, name: str, numbers: Sequence[float]) -> None:
+    """Put numbers into a spec under a name that a twin reads when it is loaded; all others stay in their places."""
+    numeric = spec.numeric(name)
+    if numeric is None:
+        spec.add_numeric(name=name, data=numbers, size=len(numbers))
+    else:
+        numeric.data = numbers

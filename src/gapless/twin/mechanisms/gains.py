@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.errors import unknown
 from gapless.robots import ONE_AXIS, Drive, driven, drives, is_dc_motor, is_position_servo, is_velocity_servo
-from gapless.twin.mechanism import DRIVE, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values
+from gapless.twin.mechanism import DRIVE, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values, keep
 
 KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm
 STATED = "gapless_stated_gains"  # the numerics, one a joint, with the gains that logs state of a drive whose own were fitted
@@ -157,11 +157,9 @@ def kept_gains(model: mujoco.MjModel) -> dict[str, tuple[float, float]]:
 
 
 def keep_gains(spec: mujoco.MjSpec, gains: Mapping[str, tuple[float, float]]) -> None:
-    """Put them into a spec, in place of those that it has."""
-    for numeric in [n for n in spec.numerics if n.name.startswith(f"{STATED}/")]:
-        spec.delete(numeric)
+    """Put them into a spec."""
     for joint, both in gains.items():
-        spec.add_numeric(name=f"{STATED}/{joint}", data=both, size=2)
+        keep(spec, f"{STATED}/{joint}", both)
 
 
 def _lookup(given: Mapping[str, float], name: str) -> float | None:

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from gapless.robots import Drive, base_joint, driven, drives, is_dc_motor, is_position_servo
-from gapless.twin.mechanism import DRIVE, ON_FEET, Bound, Fields, Mechanism, Quantity, Values
+from gapless.twin.mechanism import DRIVE, ON_FEET, Bound, Fields, Mechanism, Quantity, Values, keep
 
 KEPT = "gapless_encoder_zero"  # the numerics, one a joint, with the encoder zeros of a saved twin [rad]
 ENCODER = Quantity(
@@ -75,11 +75,9 @@ def kept_zero(model: mujoco.MjModel, joint: str) -> float:
 
 
 def keep_zero(spec: mujoco.MjSpec, joint: str, zero: float) -> None:
-    """Put it into a spec, in place of the one that it has."""
-    for numeric in [n for n in spec.numerics if n.name == f"{KEPT}/{joint}"]:
-        spec.delete(numeric)
-    if zero:
-        spec.add_numeric(name=f"{KEPT}/{joint}", data=[zero], size=1)
+    """Put it into a spec."""
+    if zero or spec.numeric(f"{KEPT}/{joint}") is not None:
+        keep(spec, f"{KEPT}/{joint}", [zero])
 
 
 def shift(actuator: mujoco.MjsActuator, model: mujoco.MjModel, drive: Drive, zero: float) -> bool:
