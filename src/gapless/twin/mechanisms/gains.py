@@ -90,7 +90,7 @@ class Gains(Mechanism):
             for pattern in given:
                 if not any(fnmatchcase(n, pattern) for n in names):
                     raise unknown("joint", pattern, names)
-        for d in (d for d in driven(model, self.joints) if not d.passive):
+        for d in (d for d in driven(model, self.joints) if d.name not in self.passive):
             kp, kd = _lookup(self.kp, d.name), _lookup(self.kd, d.name)
             if kp is None and kd is None:
                 continue
@@ -163,7 +163,7 @@ def _make_servo(actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, k
     """Make an actuator a position servo; the range of a torque command becomes a torque limit."""
     a = d.actuator
     if not is_position_servo(model, a) and model.actuator_ctrllimited[a]:
-        if model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE:
+        if d.signal == "tau":
             limit = model.actuator_ctrlrange[a] * model.actuator_gainprm[a, 0]
             if model.actuator_forcelimited[a]:
                 limits = model.actuator_forcerange[a]
