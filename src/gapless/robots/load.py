@@ -16,6 +16,7 @@ from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unn
 from gapless.robots.drives import CHOSEN, base_joint, driven
 from gapless.robots.keyframes import put_keyframes, take_keyframes
 from gapless.robots.model import RobotModel, base_body, missing_ground
+from gapless.robots.overlaps import part_overlaps
 from gapless.robots.tendons import drive_joints
 from gapless.robots.urdf import read_urdf
 from gapless.robots.urdf_drives import put_drives
@@ -132,7 +133,7 @@ def _urdf(path: Path, floating: bool, packages: Sequence[Path]) -> tuple[mujoco.
     """The model of a URDF with drives, and what was assumed."""
     urdf = read_urdf(path, MAX_BYTES, packages, floating)
     spec = urdf.spec
-    said = [*urdf.sentences, *name_unnamed(spec), *put_drives(urdf)]
+    said = [*urdf.sentences, *name_unnamed(spec), *put_drives(urdf), *part_overlaps(spec)]
     if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
         said.append("no floating joint: the base is fixed to the world (--floating-base lets it move)")
     return spec, said

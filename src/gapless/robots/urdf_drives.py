@@ -16,6 +16,9 @@ SLOWEST, FASTEST = 20.0, 60.0
 WITHIN = 0.05
 """How far from its command dry friction may hold a joint [rad or m]."""
 
+HELD = 0.2
+"""What it is said from [rad or m]."""
+
 
 def put_drives(urdf: Urdf) -> list[str]:
     """Give the model of a URDF drives and a home pose, in place; what was assumed.
@@ -40,11 +43,13 @@ def put_drives(urdf: Urdf) -> list[str]:
         for j in free
     }
     idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
+    held = []
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
         dof = int(model.joint(name).dofadr[0])
         own, drag, stuck = (float(a[dof]) for a in (inertia, model.dof_damping, model.dof_frictionloss))
         kp = float(np.clip(effort, own * SLOWEST**2, own * FASTEST**2))
         kp = max(kp, min(max(drag * SLOWEST, stuck / WITHIN), effort or np.inf))
+        held += [name] if stuck > HELD * kp and takes.get(name) != "effort" else []
         drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if takes.get(name) == "velocity":
             drive.set_to_velocity(kv=own * SLOWEST)
@@ -58,6 +63,8 @@ def put_drives(urdf: Urdf) -> list[str]:
     spec.add_key(name="home", qpos=home)
     said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
     said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
+    if held:
+        said.append(f"dry friction in the file holds joints back by more than {HELD:g} rad, check <dynamics>: {few(held)}")
     moved = [model.joint(j).name for j in free if home[model.jnt_qposadr[j]] != 0]
     return said + ([f"zero is outside the limits, so home is in their middle: {few(moved)}"] if moved else [])
 
