@@ -138,6 +138,11 @@ def test_an_actuator_that_no_log_commands_is_named(tmp_path, actuator, sentence,
     assert robot.joints == joints
 
 
+def test_a_name_with_brackets_means_itself(tmp_path):
+    robot = load_robot(write(tmp_path, "two.xml", TWO.format("").replace('"b"', '"leg[0]"')), joints=["leg[0]"])
+    assert robot.joints == ("leg[0]",)
+
+
 def test_a_muscle_before_a_servo_does_not_hide_it(tmp_path):
     robot = load_robot(write(tmp_path, "two.xml", TWO.format('<muscle joint="b" lengthrange="-1 1"/>')))
     assert [(d.name, d.signal) for d in robot.drives] == [("b", "q")]
@@ -277,3 +282,13 @@ def test_a_stated_total_mass_is_written_into_the_bodies_without_a_warning_of_muj
     assert robot.mass == pytest.approx(14.0)
     for field in ("body_mass", "body_inertia", "body_ipos"):
         np.testing.assert_allclose(getattr(robot.model, field), getattr(plain, field), atol=1e-12)
+
+
+def test_zero_outside_the_ranges_of_an_mjcf_without_keyframes_is_no_home(tmp_path):
+    text = TWO.format("").replace('name="a" range="-10 10"', 'name="a" range="30 50"')
+    robot = load_robot(write(tmp_path, "two.xml", text))
+    assert "zero is outside the limits, so home is in their middle: a" in "\n".join(robot.warnings)
+    assert np.degrees(robot.home) == pytest.approx([40, 0])
+    keyed = text.replace("</mujoco>", '<keyframe><key qpos="0 0"/></keyframe></mujoco>')
+    again = load_robot(write(tmp_path, "keyed.xml", keyed))
+    assert again.home == pytest.approx([0, 0])  # what the file says counts

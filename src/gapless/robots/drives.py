@@ -99,14 +99,19 @@ def limbs_of(model: mujoco.MjModel) -> dict[str, int]:
     return {d.name: limb_of(model, int(model.jnt_bodyid[d.joint])) for d in drives(model)}
 
 
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name is the one that is meant, which may have brackets in it, or one of those that a pattern means."""
+    return name == pattern or fnmatchcase(name, pattern)
+
+
 def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     """The driven joints that a pattern matches; naming a joint without an actuator is bad input."""
     found = drives(model)
-    hits = [d for d in found if fnmatchcase(d.name, pattern)]
+    hits = [d for d in found if fits(d.name, pattern)]
     if hits or (pattern == "*" and not found):
         return hits
     every = [model.joint(j).name for j in range(model.njnt)]
-    if any(fnmatchcase(n, pattern) for n in every):
+    if any(fits(n, pattern) for n in every):
         raise BadInput(
             f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with an actuator: "
             + (", ".join(d.name for d in found) or "none")

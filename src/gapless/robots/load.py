@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
@@ -13,8 +12,8 @@ import numpy as np
 from gapless.errors import BadInput, unknown
 from gapless.report import few
 from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period
-from gapless.robots.drives import CHOSEN, base_joint, driven
-from gapless.robots.keyframes import put_keyframes, take_keyframes
+from gapless.robots.drives import CHOSEN, base_joint, driven, fits
+from gapless.robots.keyframes import put_home, put_keyframes, take_keyframes
 from gapless.robots.model import RobotModel, base_body, missing_ground
 from gapless.robots.overlaps import part_overlaps
 from gapless.robots.tendons import drive_joints
@@ -58,7 +57,7 @@ def choose_joints(robot: RobotModel, patterns: Sequence[str], why: str = "left o
     """
     for pattern in patterns:
         driven(robot.model, pattern)  # refuses one that matches none
-    chosen = [name for name in robot.joints if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    chosen = [name for name in robot.joints if any(fits(name, pattern) for pattern in patterns)]
     others = [name for name in robot.joints if name not in chosen]
     if not others:
         return robot
@@ -110,7 +109,7 @@ def _read(name: str, source: str, path: Path, floating: bool, packages: Sequence
         else:
             spec = mujoco.MjSpec.from_file(str(path))
             warnings = [*name_unnamed(spec), *_total_mass(spec), *(_float(spec, path) if floating else ())]
-        warnings += drive_joints(spec)
+        warnings += [*put_home(spec), *drive_joints(spec)]
         model = spec.compile()
         if (height := missing_ground(model)) is not None:
             warnings.append(_add_floor(spec, model, height))
