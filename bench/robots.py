@@ -92,7 +92,8 @@ def _sentences(printed: str, lines: list[str]) -> list[str]:
 
 def _first_error(printed: str) -> str:
     """The first error that an inspection in JSON names."""
-    found = json.loads(printed).get("findings", ()) if printed.lstrip().startswith("{") else ()
+    logs = json.loads(printed).get("logs", ()) if printed.lstrip().startswith("{") else ()
+    found = [finding for log in logs for finding in log["findings"]]
     return next((f["sentence"] for f in found if f["severity"] == "error"), "")
 
 

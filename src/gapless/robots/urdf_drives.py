@@ -26,7 +26,7 @@ def put_drives(urdf: Urdf) -> list[str]:
 
     A joint takes what its control interface says (ros2_control, or a transmission), else positions. The gain of a position
     loop is the torque limit over 1 rad, within the bandwidths above; it is damped critically, both at the joint's own inertia
-    in the home pose. Where the friction of the file or the weight of what it carries would hold the joint back all the same, it is
+    in the home pose. Where the file's friction or the weight of what it carries would hold the joint back all the same, it is
     as much as overcomes that, up to the torque limit over 1 rad.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
