@@ -77,7 +77,7 @@ def run(*words: str) -> dict[str, Any]:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     broken = "Traceback" in said or code not in (0, 1, 2, 3) or not (printed.strip() or lines)
     end = "traceback or silence" if broken else "refused" if code == 2 else "failed" if code == 1 else "works"
-    why = lines[-1] if lines else ""
+    why = lines[-1] if lines else _first_error(printed) if end == "failed" else ""
     left_out = next((s for s in _sentences(printed, lines) if any(words in s for words in LEFT_OUT)), None)
     if end == "works":
         end, why = ("in part", left_out) if left_out else ("works", "")
@@ -88,6 +88,19 @@ def _sentences(printed: str, lines: list[str]) -> list[str]:
     """What a command said of the robot: on stderr, and as the warnings of a result in JSON."""
     result = json.loads(printed) if printed.lstrip().startswith("{") else {}
     return [line.removeprefix("assumed: ") for line in lines] + [str(w) for w in result.get("warnings", ())]
+
+
+def _first_error(printed: str) -> str:
+    """The first error that an inspection in JSON names."""
+    logs = json.loads(printed).get("logs", ()) if printed.lstrip().startswith("{") else ()
+    found = [finding for log in logs for finding in log["findings"]]
+    return next((f["sentence"] for f in found if f["severity"] == "error"), "")
+
+
+def called(robots: list[Path]) -> dict[str, Path]:
+    """Robots by the names of their files, with their folders' where two are called alike."""
+    stems = [robot.stem for robot in robots]
+    return {r.stem if stems.count(r.stem) == 1 else f"{r.parent.parent.name}/{r.stem}": r for r in robots}
 
 
 def tried(robot: Path, stages: list[str], folder: Path, seed: int, kept: Stages) -> Stages:
@@ -161,16 +174,16 @@ def main() -> None:
     every = urdfs()
     robots = every if options.load_only else models() + every[:: max(1, len(every) // URDFS)][:URDFS]
     result: dict[str, Stages] = json.loads(options.keep.read_text()) if options.keep and options.keep.exists() else {}
-    for robot in () if options.table else robots:
-        if wanted and not any(part in robot.stem for part in wanted):
+    for name, robot in () if options.table else called(robots).items():
+        if wanted and not any(part in name for part in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            result[robot.stem] = tried(robot, stages, Path(folder), options.seed, result.get(robot.stem, {}))
+            result[name] = tried(robot, stages, Path(folder), options.seed, result.get(name, {}))
         if options.keep:
             with atomic(options.keep) as part:
                 part.write_text(json.dumps(result, indent=1))
-        ends = ", ".join(f"{name} {stage['end']} {stage['seconds']:.0f} s" for name, stage in result[robot.stem].items())
-        print(f"{robot.stem}: {ends}", flush=True)
+        ends = ", ".join(f"{stage} {ended['end']} {ended['seconds']:.0f} s" for stage, ended in result[name].items())
+        print(f"{name}: {ends}", flush=True)
     if options.table:
         print(table(result))
     if options.json:

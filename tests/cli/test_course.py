@@ -60,7 +60,7 @@ def test_a_policy_is_judged_on_terrain_and_falls_are_shown_by_its_hardness(polic
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--draws", "0"], "--draws must be at least 1"),
+        (["--draws", "0"], "--draws: a whole number from 1"),
         (["--robot", "biped"], "the policy is for a robot with joints FL_hip"),
         (["--out", "nowhere/course.html"], "there is no folder nowhere"),
     ],

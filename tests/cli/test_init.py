@@ -160,6 +160,7 @@ def columns_of(log: Log, position: str, command: str) -> dict[str, np.ndarray]:
         ("/robot1/{}/position", "/robot1/{}/target", '"robot1/shoulder_pan" = "shoulder_pan"'),  # a prefix of all
         ("act_{}", "set_{}", '"act_{joint}" = { signal = "q" }'),  # no quantity is named
         ("q{i}", "qd{i}", '"qd{joint}" = { signal = "q_cmd" }'),  # the desired one, not the velocity
+        ("q_{}", "qref_{}", '"qref_{joint}" = { signal = "q_cmd" }'),  # two words in one
         ("{} (pos)", "{} (cmd)", '"{joint} (pos)" = { signal = "q" }'),
     ],
 )
@@ -203,3 +204,38 @@ def test_an_angle_that_is_a_turn_away_is_no_angle_in_degrees(arm, tmp_path, caps
     log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
     said = through("arm", [path], log, capsys)
     assert 'units = { q = "rad" }' in said and "q is +1 turns from its command" in said
+
+
+def test_degrees_measured_and_radians_commanded(arm, tmp_path, capsys):
+    columns = columns_of(arm, "{}_pos", "{}_cmd")
+    turned = {name: np.degrees(v) if name.endswith("pos") else v for name, v in columns.items()}
+    path = table(tmp_path / "run.csv", {"t": arm["q"].time} | turned)
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert 'units = { q = "deg", q_cmd = "rad"' in through("arm", [path], log, capsys)
+
+
+def test_arrays_with_their_joints_names(arm, tmp_path, capsys):
+    path, wanted = tmp_path / "run.npz", arm.at("q_cmd", arm["q"].time)
+    np.savez(path, t=arm["q"].time, joint_pos=arm["q"].values, joint_pos_target=wanted, joint_names=np.array(arm.joints))
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": wanted})
+    assert "# the file lists them" in through("arm", [path], log, capsys)
+
+
+def test_states_and_commands_in_files_of_their_own(arm, tmp_path, capsys):
+    wanted, files = arm.at("q_cmd", arm["q"].time), []
+    for name, values in {"run_state": arm["q"].values, "run_command": wanted}.items():
+        files.append(table(tmp_path / f"{name}.csv", {"t": arm["q"].time} | dict(zip(arm.joints, values.T, strict=True))))
+    through("arm", files, Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": wanted}), capsys)
+
+
+def test_one_of_two_topics_that_say_the_same_is_drafted(arm, tmp_path, capsys):
+    writer = bags.Writer(tmp_path / "bag", False)
+    bags.states(writer, arm)
+    for i, t in enumerate(arm["q"].time.tolist()):
+        message = {"header": bags.stamp(t), "name": list(arm.joints), "position": arm["q"].values[i]}
+        writer.write("/other/joint_states", "sensor_msgs/msg/JointState", t, message)
+    bags.trajectories(writer, arm)
+    writer.close()
+    (tmp_path / "bag" / "metadata.yaml").unlink()  # and a bag whose .db3 was copied alone
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert '# "/other/joint_states": sensor_msgs/JointState, not used' in through("arm", [tmp_path / "bag"], log, capsys)

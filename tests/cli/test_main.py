@@ -1,5 +1,7 @@
 """The frame of the command line: what it offers, a name that nearly exists, a full disk, a robot that cannot be driven."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,21 @@ def test_a_full_disk_is_one_sentence(argv, capsys, monkeypatch):
         full.close = lambda: None
     assert code == 2
     assert sentence == "gapless: No space left on device: not everything could be written"
+
+
+def test_what_needs_more_memory_than_there_is_is_one_sentence(capsys, monkeypatch):
+    def hungry(name: str, words: list[str]) -> None:
+        raise MemoryError("Unable to allocate 805. GiB")
+
+    monkeypatch.setattr("gapless.cli.parsed", hungry)
+    code, sentence = ends(capsys, "course")
+    assert code == 2
+    assert sentence.startswith("gapless: there is not enough memory: Unable to allocate 805. GiB; take fewer at once")
+
+
+def test_a_module_is_a_command_too():
+    done = subprocess.run([sys.executable, "-m", "gapless", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"gapless {gapless.__version__}\n"
 
 
 def test_a_robot_without_drives_is_refused_in_one_sentence_by_every_command(capsys, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Every format is read for what it says: names, units, clocks, orders."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -240,3 +241,44 @@ def test_a_pattern_that_matches_nothing_and_a_unit_that_is_none(tmp_path: Path) 
     (tmp_path / "m.toml").write_text(PATTERNS.replace('"deg"', '"degrees"'))
     with pytest.raises(BadInput, match=r"units: q: unknown unit 'degrees': did you mean"):
         read(tmp_path / "messy.csv", tmp_path / "m.toml")
+
+
+def test_ros2_joints_in_messages_of_their_own_are_put_beside_the_others(tmp_path: Path) -> None:
+    from mcap_ros2.writer import Writer
+
+    with (tmp_path / "bag.mcap").open("wb") as file:
+        writer = Writer(file)
+        schema = writer.register_msgdef("sensor_msgs/msg/JointState", samples.JOINT_STATE)
+        for i in range(41):  # an arm, and at every other message a gripper, a millisecond later
+            for names, late in ((["a", "b"], 0), (["grip"], 1_000_000))[: 2 - i % 2]:
+                at = 20_000_000 * i + late
+                header = {"stamp": {"sec": 1, "nanosec": at}, "frame_id": ""}
+                message = {"header": header, "name": names, "position": [at * 1e-9] * len(names), "velocity": [], "effort": []}
+                writer.write_message("/joint_states", schema, message, at, at, at)
+        writer.finish()
+    log = read(tmp_path / "bag.mcap")
+    assert log["q"].columns == ("a", "b", "grip")
+    np.testing.assert_allclose(log["q"].column("grip")[1:], 0.02 * np.arange(1, 41), atol=1e-9)
+    assert "grip is in messages of its own" in " ".join(log.provenance.notes)
+
+
+@pytest.mark.parametrize("word", ["N/A", "null", "#NV"])
+def test_words_for_missing_values_are_nan(tmp_path: Path, word: str) -> None:
+    (tmp_path / "t.csv").write_text(f"time,pos,other\n0,{word},{word}\n0.1,2,{word}\n0.2,{word},1\n")
+    (tmp_path / "t.toml").write_text('[[file]]\ntime = "time"\n[file.columns]\npos = { signal = "q", joint = "j" }\n')
+    np.testing.assert_equal(read(tmp_path / "t.csv")["q"].values[:, 0], [np.nan, 2, np.nan])
+
+
+def test_a_table_as_windows_saves_it_keeps_its_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("Zeit;Hüfte [°]\n0;1,5\n0,1;2\n".encode("cp1252"))
+    (tmp_path / "t.toml").write_text('[[file]]\ntime = "Zeit"\n[file.columns]\n"Hüfte [°]" = { signal = "q", joint = "j" }\n')
+    assert read(tmp_path / "t.csv")["q"].values[:, 0].tolist() == [1.5, 2.0]
+
+
+def test_npz_with_texts_and_with_too_many_axes(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text('[[file]]\ntime = "t"\n[file.columns]\npos = { signal = "q" }\n')
+    np.savez(tmp_path / "a.npz", t=np.arange(3.0), pos=np.zeros((3, 2)), names=np.array(["a", "b"]))
+    assert read(tmp_path / "a.npz", mapping=tmp_path / "t.toml")["q"].values.shape == (3, 2)
+    np.savez(tmp_path / "a.npz", t=np.arange(3.0), pos=np.zeros((3, 2, 1)))
+    with pytest.raises(BadInput, match=re.escape("has shape (3, 2, 1); (samples,) or (samples, joints) was expected")):
+        read(tmp_path / "a.npz", mapping=tmp_path / "t.toml")

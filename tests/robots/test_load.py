@@ -116,6 +116,49 @@ def test_an_mjcf_says_what_it_left_open(tmp_path):
     assert (robot.joint_table[0].low, robot.joint_table[0].high) == pytest.approx((-0.0174533, 0.0174533), rel=1e-5)
 
 
+TWO = """<mujoco><worldbody><body><joint name="a" range="-10 10"/><geom size=".1"/><body pos="0 0 .3">
+<joint name="b" axis="1 0 0" range="-10 10"/><geom size=".1"/></body></body></worldbody><actuator>{}<position joint="b" kp="9"/>
+</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("actuator", "sentence", "joints"),
+    [
+        ('<muscle joint="a" lengthrange="-1 1"/>', "is a muscle: it is commanded in none of position", ("b",)),
+        ('<dcmotor joint="a" motorconst=".1" resistance="2"/>', "is a DC motor whose command is no position", ("b",)),
+        ('<damper joint="a" kv="3" ctrlrange="0 1"/>', "as a damper has", ("b",)),
+        ('<position joint="a" kp="0"/>', "has no gain, so joint 'a' is passive (--kp gives it one)", ("a", "b")),
+        ('<velocity joint="b" kv="1"/>', "drives joint 'b', as 'b_2' does: it holds", ("b",)),
+    ],
+)
+def test_an_actuator_that_no_log_commands_is_named(tmp_path, actuator, sentence, joints):
+    order = TWO if "velocity" not in actuator else TWO.replace("{}", "").replace("</actuator>", "{}</actuator>")
+    robot = load_robot(write(tmp_path, "two.xml", order.format(actuator)))
+    assert sentence.replace("b_2", "b") in "\n".join(robot.warnings)
+    assert robot.joints == joints
+
+
+def test_a_name_with_brackets_means_itself(tmp_path):
+    robot = load_robot(write(tmp_path, "two.xml", TWO.format("").replace('"b"', '"leg[0]"')), joints=["leg[0]"])
+    assert robot.joints == ("leg[0]",)
+
+
+def test_a_muscle_before_a_servo_does_not_hide_it(tmp_path):
+    robot = load_robot(write(tmp_path, "two.xml", TWO.format('<muscle joint="b" lengthrange="-1 1"/>')))
+    assert [(d.name, d.signal) for d in robot.drives] == [("b", "q")]
+
+
+def test_an_area_is_a_gain_of_torque(tmp_path):
+    robot = load_robot(write(tmp_path, "two.xml", TWO.format('<cylinder joint="a" area="0.2" ctrlrange="-5 5"/>')))
+    assert robot.drives[0].signal == "tau"
+    assert robot.joint_table[0].torque_limit == pytest.approx(1)  # 0.2 of 5
+
+
+def test_a_home_pose_outside_the_ranges_is_said(tmp_path):
+    path = write(tmp_path, "two.xml", TWO.format("").replace("</mujoco>", '<keyframe><key qpos="2 0"/></keyframe></mujoco>'))
+    assert "outside their ranges, which push them back: a at 2 (-0.175 to 0.175)" in "\n".join(load_robot(path).warnings)
+
+
 def test_limits_that_are_left_out_on_purpose_are_not_news(tmp_path):
     path = write(tmp_path, "cart.xml", MJCF.replace('type="slide"', 'type="slide" limited="false"'))
     assert "has no limits" not in "\n".join(load_robot(path).warnings)
@@ -239,3 +282,13 @@ def test_a_stated_total_mass_is_written_into_the_bodies_without_a_warning_of_muj
     assert robot.mass == pytest.approx(14.0)
     for field in ("body_mass", "body_inertia", "body_ipos"):
         np.testing.assert_allclose(getattr(robot.model, field), getattr(plain, field), atol=1e-12)
+
+
+def test_zero_outside_the_ranges_of_an_mjcf_without_keyframes_is_no_home(tmp_path):
+    text = TWO.format("").replace('name="a" range="-10 10"', 'name="a" range="30 50"')
+    robot = load_robot(write(tmp_path, "two.xml", text))
+    assert "zero is outside the limits, so home is in their middle: a" in "\n".join(robot.warnings)
+    assert np.degrees(robot.home) == pytest.approx([40, 0])
+    keyed = text.replace("</mujoco>", '<keyframe><key qpos="0 0"/></keyframe></mujoco>')
+    again = load_robot(write(tmp_path, "keyed.xml", keyed))
+    assert again.home == pytest.approx([0, 0])  # what the file says counts

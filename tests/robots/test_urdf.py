@@ -35,6 +35,31 @@ def urdf(folder: Path, *parts: str, name: str = "robot.urdf") -> Path:
     return path
 
 
+def test_links_that_are_inside_each_other_at_home_do_not_collide(tmp_path):
+    ball = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    parts = [link(name, more=ball) for name in ("a", "b", "c")]
+    robot = load_robot(urdf(tmp_path, *parts, joint("one", "a", "b"), joint("two", "b", "c")))
+    assert "links that are inside each other in the home pose are taken not to collide: a and b, a and c" in said(robot)
+    data = mujoco.MjData(robot.model)
+    mujoco.mj_forward(robot.model, data)
+    assert data.ncon == 0
+
+
+def test_a_light_wrist_holds_what_it_carries(tmp_path):
+    hand = link("hand", mass=1.0, i=1e-4, j=1e-4).replace("<inertial>", '<inertial><origin xyz="0.1 0 0"/>')
+    robot = load_robot(urdf(tmp_path, link("arm"), hand, joint("wrist", "arm", "hand")))
+    data = mujoco.MjData(robot.model)
+    for _ in range(3000):
+        mujoco.mj_step(robot.model, data)
+    assert abs(data.qpos[0]) < 0.21  # at zero it is level, and weighs 1 N m, for which the file allows 5
+
+
+def test_friction_that_eats_the_drive_is_said(tmp_path):
+    stuck = '<limit lower="-1" upper="1" effort="5" velocity="2"/><dynamics friction="4"/>'
+    robot = load_robot(urdf(tmp_path, link("a"), link("b"), joint("one", "a", "b", more=stuck)))
+    assert "dry friction in the file holds joints back by more than 0.2 rad, check <dynamics>: one" in said(robot)
+
+
 def said(robot) -> str:
     return "\n".join(robot.warnings)
 

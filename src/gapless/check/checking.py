@@ -46,6 +46,8 @@ def check(
         log: of a deployment, to audit.
         observations: an NPZ file with `time` and `observation` as the runtime logged them.
     """
+    if observations is not None and log is None:
+        raise BadInput(f"{observations}: observations are compared with what a log makes of them: give the log, too (--log)")
     model = robot if robot is None or isinstance(robot, RobotModel) else load_robot(robot)
     if isinstance(policy, str | os.PathLike):
         policy = read_policy(policy, model, override, settings)

@@ -1,18 +1,11 @@
 """The command line: one file a command; heavy packages load only when a command runs."""
 
-import contextlib
 import errno
-import functools
-import io
-import itertools
-import re
 import sys
-from collections.abc import Callable
-from dataclasses import fields
 from importlib import import_module
-from inspect import signature
 
 from gapless import __version__
+from gapless.cli.typed import parsed
 from gapless.errors import BadInput, PhysicsError, unknown
 
 COMMANDS = (
@@ -36,6 +29,8 @@ def main(argv: list[str] | None = None) -> None:
         sys.stdout.flush()  # else a full disk shows only once Python ends
     except (BadInput, PhysicsError) as error:
         _end(str(error), 1 if isinstance(error, PhysicsError) else 2)
+    except MemoryError as error:
+        _end(f"there is not enough memory: {error or 'ask for less'}; take fewer at once, or a stretch of a log (LOG@0:60)", 2)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)
@@ -61,52 +56,7 @@ def overview() -> str:
 def _run(words: list[str]) -> None:
     if words[0] not in COMMANDS:
         raise unknown("command", words[0], COMMANDS)
-    _parsed(words[0], words[1:])()
-
-
-def _parsed(name: str, words: list[str]) -> Callable[[], None]:
-    """The command with what was typed behind it; what is wrong there is one sentence, not the parser's box."""
-    import tyro
-
-    command = getattr(import_module(f"gapless.cli.{name}"), name)
-
-    @functools.wraps(command)
-    def waiting(*given: object, **named: object) -> Callable[[], None]:
-        return functools.partial(command, *given, **named)
-
-    box = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(box):
-            call: Callable[[], None] = tyro.cli(
-                waiting, prog=f"gapless {name}", args=words, config=(tyro.conf.OmitArgPrefixes,)
-            )
-        return call
-    except SystemExit as end:
-        if not end.code:
-            raise  # --help
-    told = _first_words(box.getvalue())
-    wrong = [word for word in told.partition("Unrecognized options: ")[2].split(", ") if word.startswith("--")]
-    if wrong:
-        raise unknown("option", wrong[0].partition("=")[0], _options(command))
-    told = told.replace(f"Missing from gapless {name}: ", "missing: ").replace("Unrecognized options: ", "too many words: ")
-    raise BadInput(f"{told.rstrip('. ')}; `gapless {name} --help` shows what it takes")
-
-
-def _options(command: Callable[..., object]) -> list[str]:
-    """The options of a command, as they are typed."""
-    from gapless.cli.options import About
-
-    named = [p for p in signature(command).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    names = [name for p in named for name in ([f.name for f in fields(About)] if isinstance(p.default, About) else [p.name])]
-    return [f"--{name.replace('_', '-')}" for name in names]
-
-
-def _first_words(box: str) -> str:
-    """What a box of the parser says between its title and the next rule, drawn with or without lines and colours."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = [line.strip("│╭╮╰╯ ") for line in plain.splitlines()][1:]
-    said = itertools.dropwhile(lambda line: not set(line) - set("─- "), lines)
-    return " ".join(itertools.takewhile(lambda line: bool(set(line) - set("─- ")), said))
+    parsed(words[0], words[1:])()
 
 
 def _end(sentence: str, code: int) -> None:

@@ -1,13 +1,18 @@
 """`gapless actuator`: what drives really give, learned from logs that measured torque."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from gapless.cli import options
 from gapless.cli.options import ABOUT, About, InAir, Json, Logs, Mapping, Overwrite, Seed
 from gapless.cli.stages import stages
+
+if TYPE_CHECKING:
+    from gapless.logs import Log
 
 
 def actuator(
@@ -41,8 +46,9 @@ def actuator(
 
     stated = about.stated()
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
-    out = options.wanted(out, "the networks", "drives")
+    out = options.wanted(out, "the result", "drives")
     options.result_folder(out, overwrite, "actuator.json")
+    read, unreadable = _sound(read, unreadable)
     twin = stated.twin(robot, read[0], in_air=in_air) if robot else None
     with stages() as tell:
         tell(f"learning the torque of {len(read[0].joints)} drives")
@@ -59,3 +65,16 @@ def actuator(
         options.tell(f"{more}actuator.json, report.html, actuator.npz and ONNX files are in {out}")
     if not result.verdict().good:
         sys.exit(1)
+
+
+def _sound(logs: list[Log], unreadable: list[str]) -> tuple[list[Log], list[str]]:
+    """Logs that say nothing false of themselves, as there is no model to compare them with; and why others are left out."""
+    from gapless.errors import BadInput
+    from gapless.logs import ERROR, inspect
+
+    wrong = [next((f.sentence for f in inspect(log).findings if f.severity == ERROR), None) for log in logs]
+    refused = [f"{log.name}: {why}" for log, why in zip(logs, wrong, strict=True) if why]
+    kept = [log for log, why in zip(logs, wrong, strict=True) if not why]
+    if not kept:
+        raise BadInput(f"{refused[0]}; `gapless inspect` says more")
+    return kept, [*unreadable, *refused]

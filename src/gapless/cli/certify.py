@@ -10,7 +10,7 @@ from gapless.cli.options import Json, Robot, Seed, Threads
 
 
 def certify(
-    policy: Annotated[Path, tyro.conf.Positional],
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")],
     *,
     robot: Robot = "quadruped",
     trials: Annotated[Path | None, tyro.conf.arg(metavar="CSV", help_behavior_hint="")] = None,

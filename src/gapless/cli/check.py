@@ -65,6 +65,8 @@ def check(
         raise BadInput(f"{out}: not a folder, so no results can be saved there")
     if not 0.1 <= seconds <= 600:
         raise BadInput(f"--seconds takes 0.1 to 600, not {seconds:g}")
+    if mapping and log is None:
+        raise BadInput("--mapping is about a log: give the log, too (--log)")
     asked = tuple(options.numbers("command", command)) if command is not None else None
     recorded = read(log, load_mapping(mapping) if mapping else None) if log else None
     result = check_policy(

@@ -11,7 +11,7 @@ from gapless.cli.options import Json, Preset, Threads
 
 
 def course(
-    policy: Annotated[Path, tyro.conf.Positional],
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")],
     *,
     robot: Annotated[str | None, tyro.conf.arg(help_behavior_hint="")] = None,
     belief: Annotated[Path | None, tyro.conf.arg(metavar="JSON", help_behavior_hint="")] = None,
@@ -46,11 +46,10 @@ def course(
     """
     from rich.console import Console
 
-    from gapless.errors import BadInput
+    from gapless.checks import whole
     from gapless.learn import enter
 
-    if draws < 1:
-        raise BadInput(f"--draws must be at least 1, not {draws}")
+    whole(draws, "--draws", 1, 1000)
     options.can_write(out, *options.PAGE)
     options.can_write(clip, *options.PICTURE)
     entrant = enter(policy, robot, belief, preset, terrain, seed)

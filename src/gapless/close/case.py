@@ -10,6 +10,9 @@ from pathlib import Path
 
 from gapless.checks import Checked, checked, flag, number, numbers, part_of, text, texts, whole
 from gapless.errors import BadInput
+from gapless.learn import NETWORKS, task_of
+from gapless.logs import load_mapping
+from gapless.policy import load_policy
 from gapless.twin import Stated, Twin
 from gapless.worlds import StandInSpec
 
@@ -79,6 +82,26 @@ class Case(Checked):
             raise BadInput("the robot is hardware, which cannot be recorded or tried from here: give its logs")
         gains = {key: dict(given) for key, given in (("kp", self.stated.kp), ("kd", self.stated.kd)) if given}
         return dataclasses.replace(spec, add={**spec.add, "gains": {**spec.add.get("gains", {}), **gains}}) if gains else spec
+
+    def must_begin(self) -> None:
+        """Refuse what cannot be used of what was given, before the robot is asked for anything."""
+        twin = self.twin()
+        commands = task_of(self.task, twin).commands
+        if self.mapping:
+            load_mapping(self.mapping)
+        for folder in filter(None, (self.policy, self.base)):
+            load_policy(folder).contract.columns(twin.joints)
+        if self.base and not (Path(self.base) / NETWORKS).is_file():
+            raise BadInput(
+                f"{self.base}: has no {NETWORKS}, so it cannot be tuned: name the folder of a training (gapless train)"
+            )
+        if self.command == WALK:
+            return
+        if len(self.command) != len(commands):
+            names = ", ".join(commands) or "none"
+            raise BadInput(f"--command: {self.task} takes {len(commands)} numbers ({names}), not {len(self.command)}")
+        for asked, (name, (low, high)) in zip(self.command, commands.items(), strict=True):
+            number(asked, f"--command: {name}", low, high)
 
     def twin(self, in_air: bool = False) -> Twin:
         """The model before anything is fitted."""

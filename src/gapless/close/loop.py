@@ -76,7 +76,7 @@ def close(
         oracle: whether a policy is tuned on the stand-in as it really is, too: what nobody can do, for scoring.
     """
     stages = Stages(Path(folder), case.budget, tell)
-    task_of(case.task, case.twin())  # refused before anything is computed, as logs of another robot are
+    case.must_begin()  # refused before anything is computed, as logs of another robot are
     if case.standin is None:
         logs = log_of(case, stages)
         admit(record_twin(case, logs[0]), logs)

@@ -190,6 +190,7 @@ def move(
         score: whether the first and the kept policy are judged at length, where the robot is a stand-in.
     """
     stages = Stages(Path(folder), case.budget, tell)
+    case.must_begin()
     stages.folder.mkdir(parents=True, exist_ok=True)
     if case.standin is not None and case.budget < 2 * ROLLOUTS * SECONDS:
         raise BadInput(

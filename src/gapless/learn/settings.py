@@ -37,7 +37,7 @@ class PPOSettings(Checked):
     """Initial standard deviation of the actions."""
     kl: float = checked(number, 0.02, low=0.0, high=10.0)
     """The learning rate is adapted to this divergence of the policy in an update."""
-    rate: float = checked(number, 1e-3, low=0.0, high=1.0)
+    rate: float = checked(number, 1e-3, low=1e-9, high=1.0)
     most_rate: float = checked(number, 3e-3, low=0.0, high=1.0)
     hidden: tuple[int, ...] = checked(_layers, (128, 128))
     recurrent: int = checked(whole, 0, low=0, high=4096)

@@ -44,6 +44,8 @@ NAMES = {ros2.JOINT_STATE: "name", "control_msgs/MultiDOFCommand": "dof_names"}
 """The field of the joints' names, where it is not joint_names."""
 EXTRA = {"sensor_msgs/Imu": ("orientation_covariance",), TRAJECTORY: ("points.velocities",)}
 """Fields that are read to understand others."""
+SEEN = 10
+"""Messages of other joints than most, from which on they are no stray ones."""
 FAR_APART = 3_600_000_000_000
 """ns between a device's clock and the host's from which on they count as two clocks."""
 
@@ -76,8 +78,15 @@ class Topic:
 
     @property
     def main(self) -> Group:
-        """The messages that count: the most frequent kind."""
-        return max(self.groups.values(), key=lambda g: len(g.log_times))
+        """The messages that count: those that say most."""
+        return max(self.groups.values(), key=lambda g: len(g.log_times) * max(1, sum(g.widths.values())))
+
+    @property
+    def beside(self) -> dict[str, Group]:
+        """Joints that are in messages of their own, as arm and gripper that publish to one topic, and these messages."""
+        others = sorted((g for g in self.groups.values() if len(g.log_times) >= SEEN), key=lambda g: -len(g.log_times))
+        apart = [(n, g) for g in others for n in g.names if n not in self.main.names]
+        return dict(reversed(apart)) if self.kind == ros2.JOINT_STATE and not self.use.joints else {}
 
 
 class Bag:
@@ -127,7 +136,7 @@ class Bag:
         signals: list[Signal] = []
         for name, fields in uses.items():
             topic, group = self.topics[name], self.topics[name].main
-            every = sum(len(g.log_times) for g in topic.groups.values())
+            every = sum(len(g.log_times) for g in topic.groups.values() if g not in topic.beside.values())
             if every > len(group.log_times) and topic.kind != TRAJECTORY:
                 left = every - len(group.log_times)
                 notes.append(f"{name}: {left} of {every} messages have other joints or fields than most, and are not used")
@@ -140,8 +149,11 @@ class Bag:
         """Type by topic, of those that were read."""
         return {name: topic.kind for name, topic in self.topics.items()}
 
-    def chosen(self, notes: list[str]) -> dict[str, dict[str, str]]:
-        """Field to signal, for each topic that is used; one topic for each signal."""
+    def chosen(self, notes: list[str], first: bool = False) -> dict[str, dict[str, str]]:
+        """Field to signal, for each topic that is used; one topic for each signal.
+
+        first: where two topics say the same, whether the first of them is taken; else that is refused.
+        """
         best: dict[str, tuple[int, str, str]] = {}
         for name, topic in self.topics.items():
             if not topic.use.fields:
@@ -157,7 +169,7 @@ class Bag:
                     continue
                 rank = list(FIELDS).index(topic.kind) + len(FIELDS) * (signal in LATER.get(topic.kind, ()))
                 before = best.get(signal)
-                if before and before[0] == rank and signal not in AXES:
+                if before and before[0] == rank and signal not in AXES and not first:
                     raise BadInput(
                         f"{self.path}: topics {before[1]} and {name} both hold {signal}: say in the [topics] of a mapping "
                         "which one is used (`gapless init` drafts one)"
@@ -217,7 +229,13 @@ class Bag:
             )
         if len(joints) < values.shape[1]:
             notes.append(f"{name}: the last {values.shape[1] - len(joints)} of its {values.shape[1]} numbers are not used")
-        return Signal(signal, time, values[:, : len(joints)], joints, host)
+        values = values[:, : len(joints)]
+        for joint, other in topic.beside.items() if topic.main.names else ():
+            if other.widths.get(path):
+                notes.append(f"{name}: {joint} is in messages of its own: its {path} is taken at the others' times")
+                values = np.column_stack([values, _at(group, other, path, joint, hold=signal in COMMANDS.values())])
+                joints = (*joints, joint)
+        return Signal(signal, time, values, joints, host)
 
     def _trajectory(self, name: str, topic: Topic, shift: float, signal: str, notes: list[str]) -> Signal:
         """What a controller makes of trajectories: the way from each point to the next, until another trajectory comes."""
@@ -234,6 +252,18 @@ class Bag:
         time, values, how = commanded(orders)
         notes.append(f"{name}: {len(orders)} trajectories; {how}")
         return Signal(signal, time, values, topic.use.joints or names)
+
+
+def _at(group: Group, other: Group, path: str, joint: str, hold: bool) -> np.ndarray:
+    """What other messages say of a joint, at the times of a group: between two of them, or, of commands, the last."""
+    stamped = np.any(group.stamps) and np.any(other.stamps)
+    times, theirs = (np.array(g.stamps if stamped else g.log_times, np.int64) for g in (group, other))
+    order = np.argsort(theirs, kind="stable")
+    theirs, values = theirs[order] - times[0], other.numbers(path)[order, other.names.index(joint)]
+    times = times - times[0]
+    if hold:
+        return values[np.maximum(np.searchsorted(theirs, times, side="right") - 1, 0)]
+    return np.interp(times, theirs, values)
 
 
 def _default(name: str, kind: str) -> dict[str, str]:

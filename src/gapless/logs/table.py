@@ -4,14 +4,14 @@ import csv
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from gapless import files as disk
 from gapless.errors import BadInput, must_exist
-from gapless.logs.table_head import MAX_LINE, REMARKS, Head, head_of, is_number
+from gapless.logs.table_head import MAX_LINE, MISSING, REMARKS, Head, head_of, is_number
 
 SKIP = b'"[] \r'
 """Bytes around numbers: quotes and brackets of vectors ("[1, 2]"), blanks."""
@@ -64,7 +64,7 @@ def head(path: Path) -> Head:
 
 def first_row(path: Path) -> list[str]:
     """The cells of the first line of numbers."""
-    piece = next(_whole_lines(path, 1 << 14), b"")
+    piece = b"".join(islice(_whole_lines(path, 1 << 14), 2))  # the last line may be a piece of its own
     top = head_of(path, piece)
     reader = csv.reader(_lines(top.plain(piece[top.size :])), delimiter=top.delimiter)
     return next(([cell.strip() for cell in row] for row in reader if row and not row[0].lstrip().startswith(REMARKS)), [])
@@ -148,6 +148,6 @@ def _careful(
 
 def _number(cell: str, place: str, name: str) -> float:
     try:
-        return float(cell) if cell.strip() else np.nan
+        return float(cell) if cell.strip() and cell.strip().lower() not in MISSING else np.nan
     except ValueError:
         raise BadInput(f"{place}, column {name!r}: {cell[:40]!r} is not a number") from None

@@ -11,6 +11,10 @@ DELIMITERS = ";\t,"
 """In the order in which they are believed: where a comma is the decimal sign, another one is between the cells."""
 REMARKS = ("#", "%", "//")
 """What a line of remarks begins with."""
+CONTROL = frozenset(range(9)) | frozenset(range(14, 32))
+"""Bytes that no table in text has."""
+MISSING = {"na", "n/a", "null", "none", "#n/a", "#nv"}
+"""Words for a value that is missing."""
 MAX_LINE = 1 << 20
 """Bytes; a longer line is no log."""
 
@@ -53,12 +57,7 @@ def head_of(path: Path, piece: bytes) -> Head:
     for number, line in enumerate(lines[:1000]):
         if len(line) > MAX_LINE:
             raise BadInput(f"{path}: line {number + 1} is longer than {MAX_LINE} bytes: this is no table of numbers")
-        try:
-            text = line.decode("utf-8-sig").strip("\r\n ")
-        except UnicodeDecodeError as error:
-            wide = "it is in UTF-16: " if piece[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-            where = f"{path}: line {number + 1}, byte {error.start}"
-            raise BadInput(f"{where}: not text in UTF-8 ({wide}save the table as UTF-8 CSV)") from None
+        text = _text(path, number + 1, line, wide=piece[:2] in (b"\xff\xfe", b"\xfe\xff")).strip("\r\n ")
         sizes.append(total)
         total += len(line) + 1
         if text.startswith(REMARKS):
@@ -74,6 +73,19 @@ def head_of(path: Path, piece: bytes) -> Head:
         return Head(names, delimiter_of(remarks[-1:]), False, False, [], remarks[:-1], len(piece), len(lines) - 1)
     with disk.refusing(f"{path}: line {table[0][0] + 1}", csv.Error):
         return _shaped(table, remarks, sizes)
+
+
+def _text(path: Path, number: int, line: bytes, wide: bool) -> str:
+    """A line in UTF-8, else in Windows' western code page, in which Excel saves tables; bytes that no text has are refused."""
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = f"{path}: line {number}, byte {error.start}"
+    why = "it is in UTF-16: " if wide else ""
+    with disk.refusing(f"{where}: not text in UTF-8 ({why}save the table as UTF-8 CSV)", UnicodeDecodeError):
+        if wide or not CONTROL.isdisjoint(line):
+            raise BadInput(f"{where}: not text in UTF-8 ({why}save the table as UTF-8 CSV)")
+        return line.decode("cp1252")
 
 
 def _shaped(table: list[tuple[int, str]], remarks: list[str], sizes: list[int]) -> Head:
@@ -123,7 +135,9 @@ def cells(text: str, delimiter: str) -> list[str]:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number, with a point or a comma, or a list of them."""
+    """Whether a cell is a number, with a point or a comma, or a list of them, or says that it is missing."""
+    if cell.strip().lower() in MISSING:
+        return True
     listed = cell.lstrip().startswith("[")
     words = (cell.strip(" []").split(",")[0] or "nan").split()[0] if listed else cell.replace(",", ".", 1)
     try:

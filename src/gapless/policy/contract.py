@@ -24,6 +24,7 @@ from gapless.policy.parts import (
     Term,
     Timing,
 )
+from gapless.report import few
 
 VERSION = 1
 """Of the text that a contract is written as."""
@@ -118,9 +119,8 @@ class Contract(Checked):
         missing = [j for j in self.joints.names if j not in joints]
         if missing:
             raise BadInput(
-                f"the policy is for a robot with joints {', '.join(self.joints.names[:6])} ...; "
-                f"this one has no {', '.join(missing[:6])}{' ...' if len(missing) > 6 else ''} "
-                f"(it has {', '.join(list(joints)[:6])} ...)"
+                f"the policy is for a robot with joints {few(self.joints.names)}; this one has no {few(missing)} (it has "
+                f"{few(joints) if joints else 'no driven joints'})"
             )
         return np.array([list(joints).index(j) for j in self.joints.names])
 

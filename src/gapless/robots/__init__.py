@@ -13,6 +13,7 @@ from gapless.robots.drives import (
     driven,
     drives,
     every_drive,
+    fits,
     is_dc_motor,
     is_position_servo,
     is_velocity_servo,

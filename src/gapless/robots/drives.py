@@ -15,9 +15,9 @@ ONE_AXIS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
 def driven_joints(model: mujoco.MjModel) -> dict[int, int]:
-    """Driven joint to its first actuator, in actuator order."""
+    """Driven joint to its first actuator, in actuator order; one that can be commanded counts before one that cannot."""
     drives: dict[int, int] = {}
-    for actuator in range(model.nactuator):
+    for actuator in sorted(range(model.nactuator), key=lambda a: command_of(model, a) is None):
         joint = int(model.actuator_trnid[actuator, 0])
         if model.actuator_trntype[actuator] in _JOINT_DRIVES and model.jnt_type[joint] in ONE_AXIS:
             drives.setdefault(joint, actuator)
@@ -67,11 +67,10 @@ def every_drive(model: mujoco.MjModel) -> list[Drive]:
     """All driven hinge and slide joints, also those that are only held; a joint with two actuators counts once."""
     found = []
     for j, a in driven_joints(model).items():
-        if model.actuator_ctrlnum[a] == 1:
-            signal = "q" if is_position_servo(model, a) else "dq" if is_velocity_servo(model, a) else "tau"
+        if (signal := command_of(model, a)) is not None:
             low, high = model.jnt_range[j].tolist() if model.jnt_limited[j] else (-math.inf, math.inf)
             dof, qpos, control = (int(x) for x in (model.jnt_dofadr[j], model.jnt_qposadr[j], model.actuator_ctrladr[a]))
-            passive = signal == "tau" and not is_dc_motor(model, a) and model.actuator_gainprm[a, 0] == 0
+            passive = signal == "tau" and model.actuator_gainprm[a, 0] == 0
             found.append(Drive(model.joint(j).name, a, j, dof, qpos, control, signal, low, high, bool(passive)))
     return found
 
@@ -100,19 +99,39 @@ def limbs_of(model: mujoco.MjModel) -> dict[str, int]:
     return {d.name: limb_of(model, int(model.jnt_bodyid[d.joint])) for d in drives(model)}
 
 
+def fits(name: str, pattern: str) -> bool:
+    """Whether a name is the one that is meant, which may have brackets in it, or one of those that a pattern means."""
+    return name == pattern or fnmatchcase(name, pattern)
+
+
 def driven(model: mujoco.MjModel, pattern: str) -> list[Drive]:
     """The driven joints that a pattern matches; naming a joint without an actuator is bad input."""
     found = drives(model)
-    hits = [d for d in found if fnmatchcase(d.name, pattern)]
+    hits = [d for d in found if fits(d.name, pattern)]
     if hits or (pattern == "*" and not found):
         return hits
     every = [model.joint(j).name for j in range(model.njnt)]
-    if any(fnmatchcase(n, pattern) for n in every):
+    if any(fits(n, pattern) for n in every):
         raise BadInput(
             f"joint {pattern!r} has no actuator, so this mechanism cannot act on it; joints with an actuator: "
             + (", ".join(d.name for d in found) or "none")
         )
     raise unknown("joint", pattern, [d.name for d in found])
+
+
+def command_of(model: mujoco.MjModel, actuator: int) -> str | None:
+    """What an actuator is commanded in, "q", "dq" or "tau"; None for another command: of a muscle, or a motor's volts."""
+    if model.actuator_ctrlnum[actuator] != 1 or model.actuator_plugin[actuator] >= 0:
+        return None
+    kinds = {"q": is_position_servo, "dq": is_velocity_servo, "tau": is_torque_drive}
+    return next((signal for signal, is_one in kinds.items() if is_one(model, actuator)), None)
+
+
+def is_torque_drive(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether the control is a torque, but for a gain and a gear: what the joint does has no part in it."""
+    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED and not _integrates(model, actuator)
+    plain = model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE
+    return bool(fixed and (plain or (_is_affine(model, actuator) and not model.actuator_biasprm[actuator, 1:3].any())))
 
 
 def is_position_servo(model: mujoco.MjModel, actuator: int) -> bool:
@@ -152,8 +171,7 @@ def torque_limit(model: mujoco.MjModel, actuator: int, commanded: bool = True) -
         limits.append(gear * np.abs(model.actuator_forcerange[actuator]).max())
     if model.jnt_actfrclimited[joint]:
         limits.append(np.abs(model.jnt_actfrcrange[joint]).max())
-    takes_torque = model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE
-    if commanded and takes_torque and model.actuator_ctrllimited[actuator]:
+    if commanded and is_torque_drive(model, actuator) and model.actuator_ctrllimited[actuator]:
         limits.append(gear * model.actuator_gainprm[actuator, 0] * np.abs(model.actuator_ctrlrange[actuator]).max())
     return float(min(limits))
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
 
@@ -13,9 +12,10 @@ import numpy as np
 from gapless.errors import BadInput, unknown
 from gapless.report import few
 from gapless.robots.assumptions import DEFAULT_CONTROL_DT, assumptions, name_unnamed, stated_period
-from gapless.robots.drives import CHOSEN, base_joint, driven
-from gapless.robots.keyframes import put_keyframes, take_keyframes
+from gapless.robots.drives import CHOSEN, base_joint, driven, fits
+from gapless.robots.keyframes import put_home, put_keyframes, take_keyframes
 from gapless.robots.model import RobotModel, base_body, missing_ground
+from gapless.robots.overlaps import part_overlaps
 from gapless.robots.tendons import drive_joints
 from gapless.robots.urdf import read_urdf
 from gapless.robots.urdf_drives import put_drives
@@ -57,7 +57,7 @@ def choose_joints(robot: RobotModel, patterns: Sequence[str], why: str = "left o
     """
     for pattern in patterns:
         driven(robot.model, pattern)  # refuses one that matches none
-    chosen = [name for name in robot.joints if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    chosen = [name for name in robot.joints if any(fits(name, pattern) for pattern in patterns)]
     others = [name for name in robot.joints if name not in chosen]
     if not others:
         return robot
@@ -109,7 +109,7 @@ def _read(name: str, source: str, path: Path, floating: bool, packages: Sequence
         else:
             spec = mujoco.MjSpec.from_file(str(path))
             warnings = [*name_unnamed(spec), *_total_mass(spec), *(_float(spec, path) if floating else ())]
-        warnings += drive_joints(spec)
+        warnings += [*put_home(spec), *drive_joints(spec)]
         model = spec.compile()
         if (height := missing_ground(model)) is not None:
             warnings.append(_add_floor(spec, model, height))
@@ -132,7 +132,7 @@ def _urdf(path: Path, floating: bool, packages: Sequence[Path]) -> tuple[mujoco.
     """The model of a URDF with drives, and what was assumed."""
     urdf = read_urdf(path, MAX_BYTES, packages, floating)
     spec = urdf.spec
-    said = [*urdf.sentences, *name_unnamed(spec), *put_drives(urdf)]
+    said = [*urdf.sentences, *name_unnamed(spec), *put_drives(urdf), *part_overlaps(spec)]
     if not any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in spec.joints):
         said.append("no floating joint: the base is fixed to the world (--floating-base lets it move)")
     return spec, said

@@ -8,13 +8,17 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.report import few
 from gapless.robots.drives import ONE_AXIS
+from gapless.robots.keyframes import home_within, moved_home
 from gapless.robots.urdf import Urdf, number
 
 SLOWEST, FASTEST = 20.0, 60.0
 """Bandwidths between which a position loop of an unknown drive is put [rad/s]: 3 Hz, as arms follow, to 10 Hz, as legs do."""
 
 WITHIN = 0.05
-"""How far from its command dry friction may hold a joint [rad or m]."""
+"""How far from its command dry friction and weight may hold a joint [rad or m]."""
+
+HELD = 0.2
+"""What it is said from [rad or m]."""
 
 
 def put_drives(urdf: Urdf) -> list[str]:
@@ -22,8 +26,8 @@ def put_drives(urdf: Urdf) -> list[str]:
 
     A joint takes what its control interface says (ros2_control, or a transmission), else positions. The gain of a position
     loop is the torque limit over 1 rad, within the bandwidths above; it is damped critically, both at the joint's own inertia
-    in the home pose. Where the file's friction would hold the joint back all the same, it is as much as overcomes that, up to
-    the torque limit over 1 rad.
+    in the home pose. Where the file's friction or the weight of what it carries would hold the joint back all the same, it is
+    as much as overcomes that, up to the torque limit over 1 rad.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
     limits = {
@@ -33,18 +37,21 @@ def put_drives(urdf: Urdf) -> list[str]:
     free = [j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and j not in coupled]
     if not free:
         return []
-    home = _home(model)
-    inertia, takes = _inertia(model, home), _interfaces(urdf.robot)
+    home = home_within(model)
+    (inertia, weight), takes = _loads(model, home), _interfaces(urdf.robot)
     efforts = {
         model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0
         for j in free
     }
     idle = [name for name, effort in efforts.items() if not effort and name not in takes] if any(efforts.values()) else []
+    held, weak = list[str](), list[str]()
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
         dof = int(model.joint(name).dofadr[0])
-        own, drag, stuck = (float(a[dof]) for a in (inertia, model.dof_damping, model.dof_frictionloss))
+        own, drag, stuck, hangs = (float(a[dof]) for a in (inertia, model.dof_damping, model.dof_frictionloss, weight))
         kp = float(np.clip(effort, own * SLOWEST**2, own * FASTEST**2))
-        kp = max(kp, min(max(drag * SLOWEST, stuck / WITHIN), effort or np.inf))
+        kp = max(kp, min(max(drag * SLOWEST, (stuck + hangs) / WITHIN), effort or np.inf))
+        held += [name] if stuck > HELD * kp and takes.get(name) != "effort" else []
+        weak += [name] if 0 < effort < hangs else []
         drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if takes.get(name) == "velocity":
             drive.set_to_velocity(kv=own * SLOWEST)
@@ -58,31 +65,25 @@ def put_drives(urdf: Urdf) -> list[str]:
     spec.add_key(name="home", qpos=home)
     said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
     said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
-    moved = [model.joint(j).name for j in free if home[model.jnt_qposadr[j]] != 0]
-    return said + ([f"zero is outside the limits, so home is in their middle: {few(moved)}"] if moved else [])
+    if held:
+        said.append(f"dry friction in the file holds joints back by more than {HELD:g} rad, check <dynamics>: {few(held)}")
+    if weak:
+        said.append(f"effort limits are less than what joints carry when they are bent: {few(weak)}")
+    return [*said, *moved_home(model, home)]
 
 
-def _home(model: mujoco.MjModel) -> Array:
-    """Every joint at zero, or in the middle of limits that zero is outside of; followers, where their leaders put them."""
-    home = model.qpos0.copy()
-    for j in (j for j in range(model.njnt) if int(model.jnt_type[j]) in ONE_AXIS and model.jnt_limited[j]):
-        low, high = model.jnt_range[j]
-        if not low <= 0 <= high:
-            home[model.jnt_qposadr[j]] = (low + high) / 2
-    for e in np.flatnonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT):
-        follower, leader = model.jnt_qposadr[[model.eq_obj1id[e], model.eq_obj2id[e]]]
-        home[follower] = np.polynomial.Polynomial(model.eq_data[e, :5])(home[leader])
-    return np.asarray(home)
-
-
-def _inertia(model: mujoco.MjModel, pose: Array) -> Array:
-    """What each joint moves of the robot in a pose [kg m2 or kg]. Shape: (dofs,)."""
+def _loads(model: mujoco.MjModel, pose: Array) -> tuple[Array, Array]:
+    """What each joint moves of the robot in a pose [kg m2 or kg], and the most that this can weigh. Shapes: (dofs,)."""
     data = mujoco.MjData(model)
     data.qpos[:] = pose
     mujoco.mj_forward(model, data)
     full = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, full)
-    return full.diagonal().copy()
+    arm = np.cross(data.subtree_com[model.jnt_bodyid] - data.xanchor, data.xaxis)
+    reach = np.where(model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE, np.linalg.norm(arm, axis=1), 1.0)
+    weight = np.zeros(model.nv)
+    weight[model.jnt_dofadr] = model.body_subtreemass[model.jnt_bodyid] * np.linalg.norm(model.opt.gravity) * reach
+    return full.diagonal().copy(), weight
 
 
 def _interfaces(robot: Element) -> dict[str, str]:

@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 import mujoco
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from gapless.arrays import Array
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import RobotModel, choose_joints, every_drive, is_dc_motor, load_robot
+from gapless.robots import RobotModel, choose_joints, every_drive, fits, is_dc_motor, load_robot
 from gapless.twin.belief import load as load_belief
 from gapless.twin.mechanism import Mechanism
 from gapless.twin.mechanisms.friction import Friction
@@ -61,7 +60,7 @@ def _commanded(robot: RobotModel, log: Log | None, gains: Sequence[Gains]) -> di
     """
     if log is None:
         return {}
-    servos = {d.name: d.signal for d in robot.drives if not any(fnmatchcase(d.name, p) for g in gains for p in g.kp)}
+    servos = {d.name: d.signal for d in robot.drives if not any(fits(d.name, p) for g in gains for p in g.kp)}
     told = {signal: set(log[f"{signal}_cmd"].columns) for signal in ("q", "dq", "tau") if f"{signal}_cmd" in log}
     out = {}
     for name, signal in servos.items():
@@ -159,7 +158,7 @@ def known_values(
             if before != value:
                 raise BadInput(f"{name} is given two values, {before:g} ({by}) and {value:g} ({pattern}): state one")
             quantity, _, joint = name.partition("/")
-            gain = next((g for p, g in gains.get(quantity, {}).items() if fnmatchcase(joint, p)), None)
+            gain = next((g for p, g in gains.get(quantity, {}).items() if fits(joint, p)), None)
             if gain is not None and gain != value:
                 raise BadInput(f"{name} is given two values, {gain:g} (--{name[6:8]}) and {value:g} ({pattern}): state one")
     return {name: value for name, (value, _) in out.items()}

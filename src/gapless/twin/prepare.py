@@ -51,7 +51,7 @@ def in_joint_units(spec: mujoco.MjSpec) -> list[str]:
     for d in every_drive(model):
         a, actuator = d.actuator, spec.actuators[d.actuator]
         gear = float(model.actuator_gear[a, 0])
-        torque = model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE
+        torque = d.signal == "tau"
         _to_joint(spec, model, d)
         gain = float(model.actuator_gainprm[a, 0]) / (1.0 if torque else _stiffness(model, a))
         if gear == 1.0 and abs(gain - 1.0) < 1e-9:

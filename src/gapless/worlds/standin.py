@@ -250,7 +250,8 @@ def must_have_drives(twin: Twin) -> None:
     ignored = [note for note in twin.warnings if "it is ignored" in note]
     why = f" ({ignored[0]})" if ignored else ""
     raise BadInput(
-        f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints"
+        f"{twin.name} has no driven joints{why}, and Gapless compares joints: give the model actuators on its joints, or "
+        "state gains of its joints (--kp, --kd)"
     )
 
 

@@ -24,3 +24,9 @@ def test_an_inspection_prints_draws_saves_and_loads(tmp_path):
     assert str(back) == str(found)
     back.page(tmp_path / "again.html")  # without the log: no curves
     assert replace(found, findings=()).verdict().text == "Nothing wrong was found."
+
+
+def test_a_joint_that_is_pushed_far_beside_a_small_command_is_not_in_degrees():
+    t = np.arange(400) * 0.01
+    q_cmd, q = 0.03 * np.sin(3 * t)[:, None], 0.9 * np.sin(0.7 * t)[:, None]
+    assert "in degrees" not in str(inspect(Log.from_arrays(("j",), t, {"q_cmd": q_cmd, "q": q})))

@@ -118,6 +118,8 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
     stated = {note.split(":")[0].split(" (")[0] for note in log.provenance.notes if "converted from" in note}
     if "q" in log and "q" not in stated:
         units["q"] = values.unit_of_angles(log, "q", ranges)
+        if "q_cmd" not in stated and (other := values.unit_of_commands(log, units["q"][0])):
+            units["q_cmd"] = other
     if "dq" in log and "q" in log and "dq" not in stated:
         angle = units.get("q", ("rad", ""))[0]
         speed = values.unit_of_speeds(log, angle)

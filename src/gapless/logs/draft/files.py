@@ -11,7 +11,7 @@ from gapless.errors import BadInput
 from gapless.logs import table, torch_records
 from gapless.logs.draft import match
 from gapless.logs.draft.values import unit_of_time
-from gapless.logs.draft.words import COMMAND, Reading, read_name, time_column, time_unit_of, tokens
+from gapless.logs.draft.words import COMMAND, MEASURED, Reading, read_name, time_column, time_unit_of, tokens
 from gapless.logs.formats import npz, rosbag
 from gapless.logs.inspection.clock import COARSE
 from gapless.logs.log import AXES
@@ -32,8 +32,17 @@ def drafted_files(paths: Sequence[Path], kind: str) -> list[str]:
     for path in paths:
         head, arrays = _arrays(path, kind)
         suffix = [f"suffix = {json.dumps(path.name[start:])}"] if len(paths) > 1 else []
+        if kind == "npz" and len(paths) == 1:
+            lines += _told(path, arrays)
         lines += ["", "[[file]]", *suffix, *_file(path, head, arrays, len(paths) > 1 and whole and _is_command(path))]
     return lines
+
+
+def _told(path: Path, arrays: dict[str, np.ndarray]) -> list[str]:
+    """The joints' names, where a list of texts has as many as an array has columns."""
+    widths = {a.shape[1] for a in arrays.values() if a.ndim == 2}
+    told = next((n for n in npz.names(path) if len(n) in widths and len({*n}) == len(n)), None)
+    return [f"joint_names = {json.dumps(told)}  # the file lists them"] if told else []
 
 
 def _is_command(path: Path) -> bool:
@@ -92,19 +101,25 @@ def _file(path: Path, head: Head | None, arrays: dict[str, np.ndarray], commands
     readings = readings or _by_file(path, [n for n, v in flat.items() if n != clock and len(v) == len(flat[clock])])
     if not any(r.signal == "q_cmd" for r in readings.values()):
         readings = _desired(readings, flat)
+    if not readings and head and head.names == [str(i) for i in range(len(head.names))]:
+        raise BadInput(f"{path}: has no line of names: write one on top, such as time,hip_pos,hip_cmd")
     if not readings:
+        uneven = "; ".join(line.removeprefix("# ") for line in _uneven(flat, clock))
         raise BadInput(
-            f"{path}: no column is known by its name ({', '.join(list(flat)[:12])}); "
-            "write its mapping by hand, as docs/logs.md shows"
+            f"{path}: no column is known by its name ({', '.join(list(flat)[:12])})"
+            + (f": {uneven}" if uneven else "; write its mapping by hand, as docs/logs.md shows")
         )
     lines.append("[file.columns]")
-    return lines + _columns(readings, flat, row) + _left(readings, flat, clock)
+    return lines + _columns(readings, flat, row) + _left(readings, flat, clock) + _uneven(flat, clock)
 
 
 def _by_file(path: Path, names: list[str]) -> dict[str, Reading]:
     """Columns that are called as their joints, of a file that is called as its signal."""
-    reading = read_name(path.name.partition(".")[0])
-    return {name: Reading(reading.signal, name) for name in names if name} if reading else {}
+    stem = path.name.partition(".")[0]
+    reading = read_name(stem)
+    measured = any(word in MEASURED for word, _, _ in tokens(stem))
+    signal = reading.signal if reading else "q" if measured else ""
+    return {name: Reading(signal, name) for name in names if name} if signal else {}
 
 
 def _desired(readings: dict[str, Reading], flat: dict[str, np.ndarray]) -> dict[str, Reading]:
@@ -176,6 +191,16 @@ def _unit_of_row(stated: str, signal: str) -> str:
     return plain if plain in FACTORS[UNITS[signal]] and plain != UNITS[signal] else ""
 
 
+def _uneven(flat: dict[str, np.ndarray], clock: str) -> list[str]:
+    """A line for each array that would be known by its name, but has not as many rows as there are times."""
+    n = len(flat[clock])
+    return [
+        f"# {name}: left out, as it has {len(values)} rows and there are {n} times"
+        for name, values in flat.items()
+        if len(values) != n and read_name(name)
+    ]
+
+
 def _left(readings: dict[str, Reading], flat: dict[str, np.ndarray], clock: str) -> list[str]:
     rest = [n for n in flat if n and n not in readings and n != clock]
     return [f"# not known by their names: {', '.join(rest[:20])}"] if rest else []
@@ -187,7 +212,7 @@ def drafted_topics(path: Path, source: Any, joints: list[str]) -> list[str]:
     if not bag.topics:
         return []  # our own file, or one that reading will refuse with its topics
     notes: list[str] = []
-    lines, uses = ["", "[topics]"], bag.chosen(notes)
+    lines, uses = ["", "[topics]"], bag.chosen(notes, first=True)
     for name, topic in bag.topics.items():
         fields = uses.get(name, {})
         inside = ", ".join(f"{_key(path)} = {json.dumps(signal)}" for path, signal in fields.items())

@@ -7,6 +7,7 @@ import numpy as np
 
 from gapless.logs.inspection.finding import Ranges
 from gapless.logs.log import Log
+from gapless.report import few
 
 TURN = 2 * pi
 RATES = (5.0, 20_000.0)
@@ -42,10 +43,25 @@ def unit_of_angles(log: Log, signal: str, ranges: Ranges) -> tuple[str, str]:
     beyond = [j for j in beyond if j not in turned(log, "rad")]
     if beyond:
         j = beyond[0]
-        return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad"
+        doubtful = [j for j, limit in limits.items() if reach[j] <= limit]
+        check = f" (but {few(doubtful)} may be in rad: check)" if doubtful else ""
+        return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad{check}"
     if reach[joint] > 2 * TURN and not limits:
         return "deg", f"{joint} reaches {reach[joint]:.3g}, which would be {reach[joint] / TURN:.0f} turns"
     return "rad", f"no joint reaches more than {reach[joint]:.3g}"
+
+
+def unit_of_commands(log: Log, unit: str) -> tuple[str, str] | None:
+    """The unit of commanded angles where it is another than that of measured ones, and why."""
+    ratios = []
+    for joint in log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else ():
+        spread, told = (float(np.nanstd(log[s].column(joint))) for s in ("q", "q_cmd"))
+        ratios += [spread / told] if min(spread, told) > 0 else []
+    ratio = float(np.median(ratios)) if ratios else 1.0
+    other, expected = ("rad", 180 / pi) if unit == "deg" else ("deg", pi / 180)
+    if abs(np.log(ratio / expected)) > abs(np.log(ratio)):
+        return None
+    return other, f"measured positions move {ratio:.3g} times as far"
 
 
 def turned(log: Log, unit: str) -> dict[str, float]:

@@ -32,9 +32,28 @@ PARTS = {"joint", "motor", "dof", "j", "m", "servo", "axis", "actuator"}
 AXES = ("w", "x", "y", "z")
 
 
+SAID = {word for known in QUANTITIES.values() for word in known}
+"""Words for quantities."""
+
+
 def tokens(name: str) -> list[tuple[str, int, int]]:
-    """The words and numbers of a name in lower case, each with its first and last place."""
-    return [(found.group().lower(), found.start(), found.end()) for found in TOKEN.finditer(name)]
+    """The words and numbers of a name in lower case, each with its first and last place; qref and jointpos are two words."""
+    out = []
+    for found in TOKEN.finditer(name):
+        word, start = found.group().lower(), found.start()
+        cut = _cut(word)
+        out += [(word[:cut], start, start + cut)] if cut else []
+        out.append((word[cut:], start + cut, found.end()))
+    return out
+
+
+def _cut(word: str) -> int:
+    """Where the second of two words begins that are written as one, a quantity and what it is of; 0 for one word."""
+    if word in SAID | COMMAND | MEASURED | PARTS | TIME:
+        return 0
+    kinds = COMMAND | MEASURED | {part for part in PARTS if len(part) > 1}
+    pairs = ((i, word[:i], word[i:]) for i in range(1, len(word)))
+    return next((i for i, a, b in pairs if (a in SAID and b in kinds) or (a in kinds and b in SAID)), 0)
 
 
 @dataclass(frozen=True)

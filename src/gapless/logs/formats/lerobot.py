@@ -72,7 +72,10 @@ def _batches(path: Path, keys: list[str]) -> Iterator[dict[str, np.ndarray]]:
             present = source.schema_arrow.names
             missing = [k for k in ("timestamp", *keys[:1]) if k not in present]
             if missing:
-                raise BadInput(f"{path}: there is no column {missing[0]!r}, only {', '.join(sorted(present)[:20])}")
+                raise BadInput(
+                    f"{path}: there is no column {missing[0]!r}, which LeRobot's tables have, only "
+                    f"{', '.join(sorted(present)[:20])}; save other tables as CSV"
+                )
             wanted = [k for k in ("timestamp", "episode_index", *keys) if k in present]
             claimed = 8 * max(values, len(wanted) * source.metadata.num_rows)
             if max(claimed, unpacked) > limit:

@@ -16,6 +16,8 @@ from gapless.logs.mapping import Mapping
 
 HEADER = "gapless.json"
 VERSION = 1
+MOST_TEXT = 1 << 16
+"""Bytes; a longer array of text is no list of joints."""
 
 
 def can_read(path: Path) -> bool:
@@ -76,8 +78,8 @@ def rebuilt(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], f
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
-    """Every array of the file, after its header was found to fit its size."""
-    arrays = {}
+    """Every array of numbers in the file, after its header was found to fit its size; `names` has those of text."""
+    arrays: dict[str, np.ndarray] = {}
     with disk.check_zip(path) as archive:
         stored = sum(m.file_size for m in archive.infolist())
         disk.require_memory(path, 2 * stored)
@@ -85,20 +87,44 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
             name = member.filename.removesuffix(".npy")
             # zipfile, zlib and numpy each have their own errors for damaged data
             with disk.refusing(f"{path}: array {name!r} is damaged", Exception), archive.open(member) as file:
-                arrays[name] = _array(path, name, file, member.file_size)
+                values = _array(path, name, file, member.file_size)
+            if values is not None:
+                arrays[name] = values
             if sum(a.nbytes for a in arrays.values()) > max(disk.FREE_EXPANSION, 3 * stored):
                 raise BadInput(f"{path}: array {name!r} grows too much as 64-bit numbers; store it as float64")
     return arrays
 
 
-def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray:
+def names(path: Path) -> list[tuple[str, ...]]:
+    """The lists of texts in the file, such as joints' names."""
+    out = []
+    with disk.check_zip(path) as archive:
+        for member in (m for m in archive.infolist() if m.file_size <= MOST_TEXT):
+            with disk.refusing(f"{path}: array {member.filename!r} is damaged", Exception), archive.open(member) as file:
+                if _header(file)[2].kind == "U":
+                    file.seek(0)
+                    out.append(tuple(map(str, np.lib.format.read_array(file, allow_pickle=False).ravel().tolist())))
+    return out
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type of an array."""
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read_header(file, max_header_size=4096)
+    return shape, fortran, dtype
+
+
+def _array(path: Path, name: str, file: Any, size: int) -> np.ndarray | None:
+    shape, fortran, dtype = _header(file)
+    if dtype.kind in "US":
+        return None
+    if len(shape) > 2:
+        raise BadInput(f"{path}: array {name!r} has shape {shape}; (samples,) or (samples, joints) was expected")
     if dtype.kind not in "fiub" or dtype.itemsize > 8:
         raise BadInput(f"{path}: array {name!r} holds {dtype}, not plain numbers")
     count = math.prod(shape)
-    if count < 0 or count * dtype.itemsize != size - file.tell() or len(shape) > 2:
+    if count < 0 or count * dtype.itemsize != size - file.tell():
         raise BadInput(f"{path}: array {name!r} says shape {shape}, which does not fit its {size} bytes")
     values = np.frombuffer(file.read(), dtype)
     values = values.reshape(shape[::-1]).T if fortran else values.reshape(shape)

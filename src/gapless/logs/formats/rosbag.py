@@ -1,4 +1,4 @@
-"""ROS 2 bags: a .db3 file, or the folder of a bag (metadata.yaml beside .db3 or .mcap files), which is one recording."""
+"""ROS 2 bags: a .db3 file, or the folder of a bag (.db3 files, or metadata.yaml beside .mcap files), which is one recording."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ SUFFIXES = (".db3", ".mcap")
 
 
 def can_read(path: Path) -> bool:
-    return path.suffix.lower() == ".db3" or (path / "metadata.yaml").is_file()
+    if path.is_dir():
+        return (path / "metadata.yaml").is_file() or any(path.glob("*.db3"))
+    return path.suffix.lower() == ".db3"
 
 
 def read(path: Path, mapping: Mapping) -> Log:

@@ -12,6 +12,8 @@ from gapless.logs.sensor import STILL, travel
 from gapless.report import few
 
 DEGREES = 180 / pi
+THIRD, TELLS = 1 / 3, 0.9
+"""Share of its command that a joint goes at least, and of the command's spread that may be left, if it is read in degrees."""
 MOVED = 0.03
 """rad; less motion says nothing about signs and scales."""
 OUTSIDE = 0.05
@@ -93,7 +95,7 @@ def _against_command(log: Log) -> Iterator[Finding]:
                 yield _zero(joint, measured, command)
             continue
         readings = {
-            "degrees": _rms(measured / DEGREES - command),
+            "degrees": _rms(measured / DEGREES - command) if _in_degrees(measured, command) else np.inf,
             "command_degrees": _rms(measured - command / DEGREES) if np.ptp(command) > 3 else np.inf,
             "sign": _rms(measured + command) if moves else np.inf,
             "zero": float(np.std(measured - command)) if _shifted(measured, command) else np.inf,
@@ -119,6 +121,11 @@ def _against_command(log: Log) -> Iterator[Finding]:
 
 def _rms(error: np.ndarray) -> float:
     return float(np.sqrt(np.mean(error**2)))
+
+
+def _in_degrees(q: np.ndarray, u: np.ndarray) -> bool:
+    """Whether q read in degrees does what u says; beside a command that hardly moves, any motion is nearer to it if divided."""
+    return bool(np.ptp(q) > THIRD * DEGREES * np.ptp(u) and np.std(q / DEGREES - u) < TELLS * np.std(u))
 
 
 def _shifted(q: np.ndarray, u: np.ndarray) -> bool:

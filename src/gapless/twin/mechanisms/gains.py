@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 import mujoco
 import numpy as np
 
 from gapless.errors import unknown
-from gapless.robots import ONE_AXIS, Drive, driven, drives, is_dc_motor, is_position_servo, is_velocity_servo
+from gapless.robots import ONE_AXIS, Drive, driven, drives, fits, is_dc_motor, is_position_servo, is_velocity_servo
 from gapless.twin.mechanism import DRIVE, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values, keep
 
 KP, KD = 4, 6  # places of the controller's gains in a DC motor's gainprm
@@ -89,9 +88,9 @@ class Gains(Mechanism):
         names = [d.name for d in drives(model)]
         for given in (self.kp, self.kd):
             for pattern in given:
-                if not any(fnmatchcase(n, pattern) for n in names):
+                if not any(fits(n, pattern) for n in names):
                     raise unknown("joint", pattern, names)
-        for d in (d for d in driven(model, self.joints) if not d.passive):
+        for d in (d for d in driven(model, self.joints) if d.name not in self.passive):
             kp, kd = _lookup(self.kp, d.name), _lookup(self.kd, d.name)
             if kp is None and kd is None:
                 continue
@@ -108,7 +107,7 @@ class Gains(Mechanism):
         """Give a model without any actuators (a URDF) a servo on each joint that has a gain."""
         for j in range(model.njnt):
             name = model.joint(j).name
-            if int(model.jnt_type[j]) in ONE_AXIS and fnmatchcase(name, self.joints) and _lookup(self.kp, name) is not None:
+            if int(model.jnt_type[j]) in ONE_AXIS and fits(name, self.joints) and _lookup(self.kp, name) is not None:
                 servo = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
                 servo.set_to_position(kp=1.0, kv=0.0)
         return spec.copy().compile()
@@ -163,7 +162,7 @@ def keep_gains(spec: mujoco.MjSpec, gains: Mapping[str, tuple[float, float]]) ->
 
 
 def _lookup(given: Mapping[str, float], name: str) -> float | None:
-    return next((float(v) for pattern, v in given.items() if fnmatchcase(name, pattern)), None)
+    return next((float(v) for pattern, v in given.items() if fits(name, pattern)), None)
 
 
 def _read(model: mujoco.MjModel, d: Drive) -> tuple[float, float]:
@@ -177,7 +176,7 @@ def _make_servo(actuator: mujoco.MjsActuator, model: mujoco.MjModel, d: Drive, k
     """Make an actuator a position servo; the range of a torque command becomes a torque limit."""
     a = d.actuator
     if not is_position_servo(model, a) and model.actuator_ctrllimited[a]:
-        if model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE:
+        if d.signal == "tau":
             limit = model.actuator_ctrlrange[a] * model.actuator_gainprm[a, 0]
             if model.actuator_forcelimited[a]:
                 limits = model.actuator_forcerange[a]

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 import mujoco
 import numpy as np
 
 from gapless.errors import BadInput
-from gapless.robots import drives
+from gapless.robots import drives, fits
 from gapless.twin.mechanism import DRIVE, IN_REPLAY, NEVER, STANDING_DRIVE, Bound, Fields, Mechanism, Quantity, Values
 
 # Ranges: the whole loop of Tan et al. 2018 takes 0-40 ms; jitter also stands for the varying length of a period.
@@ -51,7 +50,7 @@ class Latency(Mechanism):
         joints = [d.name for d in drives(model)]
         groups = {"": joints}
         if self.buses:
-            groups = {bus: [j for j in joints if fnmatchcase(j, pat)] for bus, pat in self.buses.items()}
+            groups = {bus: [j for j in joints if fits(j, pat)] for bus, pat in self.buses.items()}
             lost = [j for j in joints if sum(j in g for g in groups.values()) != 1]
             if lost:
                 raise BadInput(f"every joint must be on exactly one bus; {', '.join(lost)} is not")
