@@ -66,3 +66,11 @@ def test_zeros_of_electric_motors_are_carried_too(tmp_path):
     twin = Twin.load("bench", add=[Motor(dc=DC(0.5, 2.0, 12.0, voltage_control=True))])
     twin.save(tmp_path / "twin.xml", fitted(twin))
     assert nominal(Twin.load(tmp_path / "twin.xml"), "offset.encoder/servo") == pytest.approx(0.03)
+
+
+def test_the_seat_of_an_imu_is_carried_though_mjcf_has_no_place_for_it(tmp_path):
+    twin = Twin.load("quadruped")
+    twin.save(tmp_path / "twin.xml", twin.space.values({"offset.imu_pitch": 0.02}))
+    back = Twin.load(tmp_path / "twin.xml")
+    assert [nominal(back, f"offset.imu_{axis}") for axis in ("roll", "pitch")] == [0.0, pytest.approx(0.02)]
+    assert "imu_pitch" in (tmp_path / "twin.xml").read_text()  # said to be lacking in a plain MuJoCo

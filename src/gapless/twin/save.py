@@ -16,7 +16,7 @@ from gapless.twin import callback, drive_law, learned
 from gapless.twin.engine_memory import library as engine_library
 from gapless.twin.mechanism import Fields, field_of
 from gapless.twin.mechanisms.gains import keep_gains
-from gapless.twin.mechanisms.offset import keep_zero, shift
+from gapless.twin.mechanisms.offset import keep_seat, keep_zero, shift
 
 DIGITS = 17  # of a float64
 INERTIA = {"body_mass", "body_inertia", "body_ipos", "body_iquat"}  # given together, as MJCF does
@@ -188,6 +188,8 @@ def _bake_path(spec: mujoco.MjSpec, model: mujoco.MjModel, fields: Fields, drive
             moved = shift(actuator, model, d, zero)
             commands = "" if moved or not is_position_servo(model, d.actuator) else ", and subtract it from commands"
             notes.append(f"Encoders of {d.name} read {zero:g} rad more than its joint has: add it to readings{commands}.")
+    if {"path.imu_roll", "path.imu_pitch"} <= set(fields):
+        keep_seat(spec, *(float(np.ravel(fields[f"path.imu_{axis}"])[0]) for axis in ("roll", "pitch")))
     baked = {"path.action", "path.offset_q", "path.slope_roll", "path.slope_pitch"}
     rest = [n[5:] for n in fields if n.startswith("path.") and n not in baked and np.any(fields[n])]
     if rest:

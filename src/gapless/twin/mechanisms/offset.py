@@ -10,6 +10,7 @@ from gapless.robots import Drive, base_joint, driven, drives, is_dc_motor, is_po
 from gapless.twin.mechanism import DRIVE, ON_FEET, Bound, Fields, Mechanism, Quantity, Values, keep
 
 KEPT = "gapless_encoder_zero"  # the numerics, one a joint, with the encoder zeros of a saved twin [rad]
+SEAT = "gapless_imu_seat"  # the numeric with how its IMU is tilted about x and y [rad]
 ENCODER = Quantity(
     "offset.encoder",
     "rad",
@@ -57,7 +58,8 @@ class Offset(Mechanism):
         parameters = [ENCODER.amount(d.name, kept_zero(model, d.name), 0.02, 0.002, -0.5, 0.5) for d in motors]
         floating = base_joint(model) is not None
         if floating:
-            parameters += [tilt.amount("", 0.0, 0.02, 0.002, -0.5, 0.5) for tilt in IMU]
+            seat = _kept(model, SEAT, 2)
+            parameters += [tilt.amount("", at, 0.02, 0.002, -0.5, 0.5) for tilt, at in zip(IMU, seat, strict=True)]
 
         def apply(fields: Fields, values: Values) -> None:
             fields["path.offset_q"][:, columns] = values["offset.encoder"]
@@ -70,14 +72,26 @@ class Offset(Mechanism):
 
 def kept_zero(model: mujoco.MjModel, joint: str) -> float:
     """The encoder zero that a saved twin has for a joint; none in other models [rad]."""
-    place = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, f"{KEPT}/{joint}")
-    return float(model.numeric(place).data[0]) if place >= 0 else 0.0
+    return _kept(model, f"{KEPT}/{joint}", 1)[0]
+
+
+def _kept(model: mujoco.MjModel, name: str, count: int) -> list[float]:
+    """Numbers that a saved twin has under a name; zeros in other models."""
+    place = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
+    numbers = model.numeric(place).data.tolist() if place >= 0 else []
+    return numbers if len(numbers) == count and np.isfinite(numbers).all() else [0.0] * count
 
 
 def keep_zero(spec: mujoco.MjSpec, joint: str, zero: float) -> None:
     """Put it into a spec."""
     if zero or spec.numeric(f"{KEPT}/{joint}") is not None:
         keep(spec, f"{KEPT}/{joint}", [zero])
+
+
+def keep_seat(spec: mujoco.MjSpec, roll: float, pitch: float) -> None:
+    """Put the tilt of the IMU into a spec."""
+    if roll or pitch or spec.numeric(SEAT) is not None:
+        keep(spec, SEAT, [roll, pitch])
 
 
 def shift(actuator: mujoco.MjsActuator, model: mujoco.MjModel, drive: Drive, zero: float) -> bool:
