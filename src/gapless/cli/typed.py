@@ -10,7 +10,6 @@ from dataclasses import fields
 from importlib import import_module
 from inspect import getdoc, signature
 
-from gapless.checks import whole
 from gapless.errors import BadInput, unknown
 
 MOST_THREADS = 1024
@@ -26,6 +25,8 @@ def parsed(name: str, words: list[str]) -> Callable[[], None]:
 
     @functools.wraps(command)
     def waiting(*given: object, **named: object) -> Callable[[], None]:
+        from gapless.checks import whole  # numpy, which no help needs
+
         for option in COUNTS.keys() & named.keys():
             whole(named[option], f"--{option}", 0, COUNTS[option])
         return functools.partial(command, *given, **named)
