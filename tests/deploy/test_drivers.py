@@ -19,6 +19,7 @@ from gapless.deploy.ladder import WHY
 from gapless.deploy.limits import limits_of
 from gapless.deploy.runner import Runner
 from gapless.deploy.serve import Server
+from gapless.deploy.udp import UdpRobot
 from gapless.errors import BadInput
 from gapless.logs import read
 from gapless.policy import load_policy
@@ -207,3 +208,22 @@ def test_fuzzed_packets_to_a_program_are_ignored_and_counted():
     assert (robot.latest()["q"] == before).all()
     robot.close()
     server.close()
+
+
+def test_a_robot_that_answers_late_has_one_session_however_often_it_was_asked():
+    server, connected = Server(Emulated(StandInSpec("bench", seed=1)), port=0), list[UdpRobot]()
+    client = threading.Thread(target=lambda: connected.append(UdpRobot("127.0.0.1", server.port)))
+    client.start()
+    time.sleep(0.8)  # s, in which it has asked three times
+    end = time.monotonic() + 10
+    while not connected and time.monotonic() < end:
+        server.tick(time.monotonic())
+        time.sleep(0.001)
+    client.join()
+    for _ in range(3):  # what was asked again is answered again, and changes nothing
+        server.tick(time.monotonic())
+    assert connected[0].poll() and connected[0].ignored <= 2
+    server.close()
+    with pytest.raises(BadInput, match="silent"):
+        connected[0].read()
+    connected[0].close()

@@ -95,8 +95,7 @@ def test_a_recording_that_is_cut_off_anywhere_is_read_as_far_as_it_goes(recorded
         cut = tmp_path / f"{share}.mcap"
         cut.write_bytes(data[: int(share * len(data))])
         log = read(cut)
-        # bytes go with readings, not with time: a busy machine has longer periods
-        assert len(log["q"].time) > share * len(whole["q"].time) - 0.15 / np.diff(whole["q"].time).mean()
+        assert log.duration > (share - 0.05) * whole.duration  # starting and stopping have fewer bytes a second than walking
         assert "never finished" in log.provenance.notes[-1]
 
 

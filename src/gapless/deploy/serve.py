@@ -45,6 +45,7 @@ class Server:
         self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])
         self._peer: tuple[str, int] | None = None
+        self._asked: tuple[str, int, int] | None = None
         self._session, self._number, self._sent, self._spoken = 0, 0, 0, -math.inf
         self._rng = np.random.default_rng(seed)
         self._late: list[tuple[float, bytes]] = []
@@ -99,7 +100,7 @@ class Server:
             return
         kind, joints, session, number, body = packet
         if kind == packets.HELLO and not body:
-            self._greet(sender, now)
+            self._greet((*sender, session), now)
             return
         if joints != len(self.robot.joints) or session != self._session or sender != self._peer or number <= self._number:
             self.ignored += 1
@@ -117,14 +118,18 @@ class Server:
         self._number, self._spoken = number, now
         self.robot.take(values[packets.STAMPS :].reshape(5, joints))
 
-    def _greet(self, sender: tuple[str, int], now: float) -> None:
-        """Begin a session, unless another program has one."""
+    def _greet(self, asked: tuple[str, int, int], now: float) -> None:
+        """Begin a session, unless another program has one; the same program that asks again has it already."""
+        sender = asked[:2]
         if self._peer not in (None, sender) and self.robot.mode == DRIVEN and now - self._spoken < FORGOTTEN:
             self.refused += 1
             self._socket.sendto(packets.sealed(packets.REFUSED, 0, 0, 0, b"{}"), sender)
             return
-        self._peer, self._session, self._number, self._sent = sender, secrets.randbits(63) | 1, 0, 0
         body = json.dumps(self.describe()).encode()
+        if asked == self._asked:
+            self._socket.sendto(packets.sealed(packets.WELCOME, len(self.robot.joints), self._session, 0, body), sender)
+            return
+        self._asked, self._peer, self._session, self._number, self._sent = asked, sender, secrets.randbits(63) | 1, 0, 0
         if self.robot.mode != IDLE:  # whoever says hello has looked at the robot
             kept = self.robot.counts, self.robot.most
             self.robot.reset()

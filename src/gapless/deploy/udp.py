@@ -16,7 +16,7 @@ from gapless.deploy.emulated import MODES
 from gapless.errors import BadInput
 from gapless.robots import MIT
 
-ANSWER, TRIES = 0.3, 5
+ANSWER, TRIES, SILENCE = 0.3, 5, 1.0
 """s in which a robot answers a hello, and how often it is said."""
 MOST_JOINTS = 64
 
@@ -59,10 +59,10 @@ class UdpRobot:
         self.computed = math.nan
 
     def _hello(self, where: str) -> tuple[int, dict[str, object]]:
-        odd = ""
-        for _ in range(TRIES):
+        odd, hello = "", packets.sealed(packets.HELLO, 0, int.from_bytes(os.urandom(7)), 0, b"")
+        for _ in range(TRIES):  # the same each time: a robot that answers late begins one session, not one for each
             try:
-                self._socket.send(packets.sealed(packets.HELLO, 0, int.from_bytes(os.urandom(7)), 0, b""))
+                self._socket.send(hello)
                 end = time.monotonic() + ANSWER
                 while (left := end - time.monotonic()) > 0 and select.select([self._socket], [], [], left)[0]:
                     packet = packets.opened(self._socket.recv(packets.LARGEST + 1))
@@ -77,9 +77,10 @@ class UdpRobot:
         raise BadInput(f"{where}: no robot answers{f' ({odd})' if odd else ''}; is `gapless standin SPEC --serve` running?")
 
     def read(self) -> Mapping[str, Array]:
-        """The newest state; blocks until there is one."""
+        """The newest state; blocks until there is one, for a second at most."""
+        end = time.monotonic() + SILENCE
         while not self.poll():
-            if not select.select([self._socket], [], [], 1.0)[0]:
+            if not select.select([self._socket], [], [], max(0.0, end - time.monotonic()))[0] or time.monotonic() > end:
                 raise BadInput("the robot is silent")
         return self.latest()
 
