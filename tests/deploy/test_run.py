@@ -95,7 +95,9 @@ def test_a_recording_that_is_cut_off_anywhere_is_read_as_far_as_it_goes(recorded
         cut = tmp_path / f"{share}.mcap"
         cut.write_bytes(data[: int(share * len(data))])
         log = read(cut)
-        assert log.duration > (share - 0.05) * whole.duration  # starting and stopping have fewer bytes a second than walking
+        # what a run in step writes at once is 20 ms of this computer's time, more of the robot's where the computer is quick
+        assert log.duration > (share - 0.05) * whole.duration
+        assert np.array_equal(log["q"].values, whole["q"].values[: len(log["q"].time)])
         assert "never finished" in log.provenance.notes[-1]
 
 
