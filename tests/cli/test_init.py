@@ -197,6 +197,50 @@ def test_a_row_of_units_in_brackets(arm, tmp_path, capsys):
     np.testing.assert_allclose(log["q"].of(arm.joints), 1e-3 * arm["q"].values, atol=1e-9)
 
 
+def test_a_table_in_parquet_with_dates(arm, tmp_path, capsys):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {name: pa.array(values) for name, values in columns_of(arm, "{}_pos", "{}_cmd").items()}
+    stamps = pa.array((1.7e15 + 1e6 * arm["q"].time).round().astype(np.int64)).cast(pa.timestamp("us"))
+    table = pa.table({"run": pa.array(["third"] * len(stamps)), "stamp": stamps} | columns)
+    parquet.write_table(table, tmp_path / "run.parquet")
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert 'time_unit = "ns"  # gives 50 samples a second' in through("arm", [tmp_path / "run.parquet"], log, capsys)
+
+
+def mixed(log: Log, position: str, command: str, factors: np.ndarray, commanded: np.ndarray) -> dict[str, np.ndarray]:
+    """Times, positions and commands, of which some joints are in degrees."""
+    columns, n = columns_of(log, position, command), len(log.joints)
+    scaled = zip(columns.items(), [*factors, *commanded], strict=True)
+    assert len(factors) == n
+    return {"time": log["q"].time} | {name: values * factor for (name, values), factor in scaled}
+
+
+EVERY_OTHER = np.where(np.arange(6) % 2, 180 / np.pi, 1.0)
+
+
+def test_degrees_and_radians_in_one_table_are_told_apart_by_a_row_of_units(arm, tmp_path, capsys):
+    columns = mixed(arm, "{}_pos", "{}_cmd", EVERY_OTHER, EVERY_OTHER)
+    path = table(tmp_path / "run.csv", columns)
+    first, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([first, ",".join(["s", *["rad", "deg"] * 6]), *rows]))
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert '"gripper_pos" = { signal = "q", joint = "gripper", unit = "deg" }' in through("arm", [path], log, capsys)
+
+
+@pytest.mark.parametrize("commanded", [EVERY_OTHER, np.ones(6)])
+def test_degrees_and_radians_in_one_table_are_told_apart_by_velocities(arm, tmp_path, capsys, commanded):
+    columns = mixed(arm, "{}_pos", "{}_cmd", EVERY_OTHER, commanded)
+    path = table(tmp_path / "run.csv", columns | {f"{j}_vel [rad/s]": arm["dq"].column(j) for j in arm.joints})
+    log = Log.from_arrays(arm.joints, arm["q"].time, {"q": arm["q"].values, "q_cmd": arm.at("q_cmd", arm["q"].time)})
+    assert '"q/gripper" = { unit = "deg" }' in through("arm", [path], log, capsys)
+
+
+def test_degrees_and_radians_in_one_table_that_nothing_tells_apart_are_doubted(arm, tmp_path, capsys):
+    path = table(tmp_path / "run.csv", mixed(arm, "{}_pos", "{}_cmd", EVERY_OTHER, EVERY_OTHER))
+    main(["init", str(path)])
+    assert "(but shoulder_pan, elbow_flex, wrist_roll may be in rad: check)" in capsys.readouterr().out
+
+
 def test_an_angle_that_is_a_turn_away_is_no_angle_in_degrees(arm, tmp_path, capsys):
     columns = {"t": arm["q"].time} | columns_of(arm, "{}_pos", "{}_cmd")
     columns["shoulder_pan_pos"] = columns["shoulder_pan_pos"] + 2 * np.pi

@@ -16,7 +16,7 @@ from typing import Any
 from gapless.errors import BadInput
 from gapless.files import refusing, within
 from gapless.logs.draft import Draft, draft
-from gapless.logs.formats import FORMATS
+from gapless.logs.formats import FORMATS, no_log
 from gapless.logs.formats.mcap import OTHERS as NOT_SIGNALS, ROWS
 from gapless.logs.inspection import Inspection, inspect
 from gapless.logs.inspection.clock import SHORTEST, clock_findings
@@ -47,9 +47,7 @@ def read(path: str | Path, mapping: str | Path | Mapping | None = None) -> Log:
     if source is None and any(Path(f"{path}{f.suffix}").is_file() for f in stated.files):
         source = _format(Path(f"{path}{stated.files[0].suffix}"))
     if source is None:
-        raise BadInput(
-            f"{path}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if path.exists() else "there is no such log")
-        )
+        raise no_log(path)
     with within(path), refusing(f"{path}: cannot be read", OSError, MemoryError):
         return source.read(path, stated)
 

@@ -1,5 +1,6 @@
 """Numbers out of delimited text, a block at a time, with the line and column of what is not a number."""
 
+import codecs
 import csv
 import warnings
 from array import array
@@ -78,7 +79,7 @@ def header(path: Path) -> list[str]:
 def _whole_lines(path: Path, length: int = disk.BLOCK) -> Iterator[bytes]:
     """The file in pieces that end at the end of a line."""
     rest = b""
-    for block in disk.blocks(path, length):
+    for block in _utf8(path, disk.blocks(path, length)):
         cut = block.rfind(b"\n") + 1
         if cut:
             yield rest + block[:cut]
@@ -89,6 +90,19 @@ def _whole_lines(path: Path, length: int = disk.BLOCK) -> Iterator[bytes]:
             raise BadInput(f"{path}: a line is longer than {MAX_LINE} bytes: this is no table of numbers")
     if rest:
         yield rest + b"\n"
+
+
+def _utf8(path: Path, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks of a file; where it begins with the mark of UTF-16, in which Excel saves tables, in UTF-8."""
+    first = next(blocks, b"")
+    if not first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield from chain([first], blocks)
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    with disk.refusing(f"{path}: not text in UTF-16, although it begins like it: save the table as UTF-8 CSV", UnicodeError):
+        for block in chain([first], blocks):
+            yield decoder.decode(block).encode()
+        decoder.decode(b"", True)
 
 
 def _lines(body: bytes) -> Iterator[str]:

@@ -57,7 +57,7 @@ def head_of(path: Path, piece: bytes) -> Head:
     for number, line in enumerate(lines[:1000]):
         if len(line) > MAX_LINE:
             raise BadInput(f"{path}: line {number + 1} is longer than {MAX_LINE} bytes: this is no table of numbers")
-        text = _text(path, number + 1, line, wide=piece[:2] in (b"\xff\xfe", b"\xfe\xff")).strip("\r\n ")
+        text = _text(path, number + 1, line).strip("\r\n ")
         sizes.append(total)
         total += len(line) + 1
         if text.startswith(REMARKS):
@@ -75,16 +75,17 @@ def head_of(path: Path, piece: bytes) -> Head:
         return _shaped(table, remarks, sizes)
 
 
-def _text(path: Path, number: int, line: bytes, wide: bool) -> str:
+def _text(path: Path, number: int, line: bytes) -> str:
     """A line in UTF-8, else in Windows' western code page, in which Excel saves tables; bytes that no text has are refused."""
+    if b"\0" in line:
+        raise BadInput(f"{path}: line {number}: has bytes of zero, as in UTF-16 without its mark: save the table as UTF-8 CSV")
     try:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        where = f"{path}: line {number}, byte {error.start}"
-    why = "it is in UTF-16: " if wide else ""
-    with disk.refusing(f"{where}: not text in UTF-8 ({why}save the table as UTF-8 CSV)", UnicodeDecodeError):
-        if wide or not CONTROL.isdisjoint(line):
-            raise BadInput(f"{where}: not text in UTF-8 ({why}save the table as UTF-8 CSV)")
+        sentence = f"{path}: line {number}, byte {error.start}: not text in UTF-8 (save the table as UTF-8 CSV)"
+    with disk.refusing(sentence, UnicodeDecodeError):
+        if not CONTROL.isdisjoint(line):
+            raise BadInput(sentence)
         return line.decode("cp1252")
 
 

@@ -151,6 +151,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[Log], Log]]] = {
         lambda log: changed(log, "tau", lambda x: x + 6 * (-1.0) ** np.arange(len(x)) * np.linspace(0.5, 1, len(x)), "joint1"),
     ),
     "one joint measured in degrees": ("so101", "degrees", lambda log: changed(log, "q", np.degrees, "wrist_flex")),
+    "radians read as degrees": ("pendulum", "degrees", lambda log: changed(log, "q", np.radians, "joint2")),
     "one joint commanded in degrees": ("so101", "degrees", lambda log: changed(log, "q_cmd", np.degrees, "wrist_flex")),
     "everything in degrees": ("go2", "degrees", lambda log: changed(changed(log, "q", np.degrees), "q_cmd", np.degrees)),
     "velocity in degrees": ("pendulum", "degrees", lambda log: changed(log, "dq", np.degrees, "joint1")),

@@ -12,12 +12,12 @@ from gapless.errors import BadInput
 from gapless.logs import mapping as mappings
 from gapless.logs.draft import match, values
 from gapless.logs.draft.files import drafted_files, drafted_topics
-from gapless.logs.formats import FORMATS
+from gapless.logs.formats import FORMATS, lerobot, no_log
 from gapless.logs.inspection.finding import Ranges
 from gapless.logs.log import Log
 from gapless.logs.mapping import Mapping
 
-NEEDED = {"csv", "npz", "pace"}
+NEEDED = {"csv", "npz", "pace", "lerobot"}
 """Formats whose files name their columns and nothing else."""
 BAGS = {"mcap", "rosbag"}
 
@@ -44,10 +44,7 @@ def draft(paths: Sequence[Path], model: Ranges | None = None) -> Draft:
     paths = _files(paths)
     kind = next((name for name, f in FORMATS.items() if f.can_read(paths[0])), None)
     if kind is None:
-        there = paths[0].exists()
-        raise BadInput(
-            f"{paths[0]}: " + (f"not a log of a known format ({', '.join(FORMATS)})" if there else "there is no such log")
-        )
+        raise no_log(paths[0])
     ranges = model or {}
     if len(paths) > 1 and kind != "csv":
         raise BadInput(f"{paths[1]}: only a log in CSV may be several files; draft the mapping of one log")
@@ -58,7 +55,8 @@ def draft(paths: Sequence[Path], model: Ranges | None = None) -> Draft:
         below = drafted_files(paths, kind)
     log = _read(paths[0], kind, "\n".join(below))
     unitree = any(word in " ".join(below).lower() for word in ("lowstate", "lowcmd", "motor_state", "motor_cmd"))
-    above, convert = _named(log, ranges, unitree)
+    stated = {c.signal for f in mappings.parsed("\n".join(below), "the draft").files for c in f.columns if c.conversion.unit}
+    above, convert = _named(log, ranges, unitree, stated)
     lines = [f"about = {json.dumps('drafted by gapless init from ' + paths[0].name)}", *above, *below, *convert]
     text = "\n".join(lines) + "\n"
     guesses = [line.split("# ", 1) for line in lines if "  # " in line]
@@ -80,8 +78,8 @@ def _files(paths: Sequence[Path]) -> list[Path]:
 
 def _speaks(path: Path, kind: str) -> bool:
     """Whether a file says itself what its arrays are."""
-    if kind == "csv":
-        return False
+    if kind in ("csv", "lerobot"):
+        return kind == "lerobot" and lerobot.is_dataset(path)
     try:
         FORMATS[kind].read(path, Mapping())
     except BadInput:
@@ -93,8 +91,8 @@ def _read(path: Path, kind: str, text: str) -> Log:
     return FORMATS[kind].read(path, mappings.parsed(text, "the draft"))
 
 
-def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str]]:
-    """Lines on joints and units, and tables on signs."""
+def _named(log: Log, ranges: Ranges, unitree: bool, stated: set[str]) -> tuple[list[str], list[str]]:
+    """Lines on joints and units, and tables on signs. stated: signals whose unit the file says."""
     above: list[str] = []
     joints = list(ranges)
     if joints:
@@ -114,16 +112,7 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
                 f"# not matched with a joint of the model: {', '.join(lost)} (free: {_few(set(joints) - {*pairs.values()})})"
             )
         log = log.rename(changed)
-    units: dict[str, tuple[str, str]] = {}
-    stated = {note.split(":")[0].split(" (")[0] for note in log.provenance.notes if "converted from" in note}
-    if "q" in log and "q" not in stated:
-        units["q"] = values.unit_of_angles(log, "q", ranges)
-        if "q_cmd" not in stated and (other := values.unit_of_commands(log, units["q"][0])):
-            units["q_cmd"] = other
-    if "dq" in log and "q" in log and "dq" not in stated:
-        angle = units.get("q", ("rad", ""))[0]
-        speed = values.unit_of_speeds(log, angle)
-        units |= {"dq": speed} if speed[0] else {}
+    units, degrees = _units(log, ranges, stated)
     if units:
         inside = ", ".join(f"{s} = {json.dumps(u)}" for s, (u, _) in units.items())
         above.append(f"units = {{ {inside} }}  # " + "; ".join(f"{s} is in {u}: {why}" for s, (u, why) in units.items()))
@@ -132,16 +121,48 @@ def _named(log: Log, ranges: Ranges, unitree: bool) -> tuple[list[str], list[str
     if "q" not in log:
         above.append("# no positions were found (q), which inspect, replay, gap and fit need")
     back = {new: old for old, new in changed.items()} if joints else {}
-    turned = values.turned(log, units.get("q", ("rad", ""))[0])
+    return above, _converted(log, units.get("q", ("rad", ""))[0], degrees, back)
+
+
+def _converted(log: Log, unit: str, degrees: dict[str, list[str]], back: dict[str, str]) -> list[str]:
+    """[convert]: joints in degrees beside others, turned, or mirrored. back: from a joint's name to that of the file."""
+    told = [
+        (s, j, 'unit = "deg"', "its numbers are 57 times as large as those of others")
+        for s, names in degrees.items()
+        for j in names
+    ]
+    turns = {} if degrees else values.turned(log, unit)
+    told += [
+        ("q", j, f"offset = {-turn:.6f}", f"q is {turn / values.TURN:+.0f} turns from its command") for j, turn in turns.items()
+    ]
+    why = "q goes against its command; if the command is wrong, write q_cmd instead of q"
     wrong = values.mirrored(log, log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else [])
-    below = ["[convert]"] if wrong or turned else []
-    for joint in dict.fromkeys([*turned, *wrong]):
-        if joint in turned:
-            what = f"offset = {-turned[joint]:.6f}", f"q is {turned[joint] / values.TURN:+.0f} turns from its command"
-        else:
-            what = "sign = -1", "q goes against its command; if the command is wrong, write q_cmd instead of q"
-        below.append(f"{json.dumps(f'q/{back.get(joint, joint)}')} = {{ {what[0]} }}  # {what[1]}")
-    return above, below
+    told += [("q", j, "sign = -1", why) for j in wrong if j not in turns]
+    lines: dict[str, list[tuple[str, str]]] = {}
+    for signal, joint, entry, reason in told:
+        lines.setdefault(json.dumps(f"{signal}/{back.get(joint, joint)}"), []).append((entry, reason))
+    written = [
+        f"{key} = {{ {', '.join(entry for entry, _ in said)} }}  # {'; '.join(reason for _, reason in said)}"
+        for key, said in lines.items()
+    ]
+    return ["[convert]", *written] if written else []
+
+
+def _units(log: Log, ranges: Ranges, stated: set[str]) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
+    """The unit of each signal that does not state it, and why; and by signal the joints that are in degrees beside others."""
+    units: dict[str, tuple[str, str]] = {}
+    degrees = {} if stated & {"q", "q_cmd"} else values.in_degrees(log)
+    if degrees:
+        units["q"] = "rad", "but the joints that are converted below, whose numbers are in degrees: check them"
+    elif "q" in log:
+        units |= {} if "q" in stated else {"q": values.unit_of_angles(log, "q", ranges)}
+        if "q_cmd" not in stated and (other := values.unit_of_commands(log, units.get("q", ("rad", ""))[0])):
+            units["q_cmd"] = other
+    if "dq" in log and "q" in log and "dq" not in stated:
+        whole = units.get("q", ("rad", ""))[0] == "deg"
+        speed = values.unit_of_speeds(log, log["q"].columns if whole else degrees.get("q", ()))
+        units |= {"dq": speed} if speed[0] else {}
+    return units, degrees
 
 
 def _few(names: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from gapless.errors import BadInput
 from gapless.logs import table, torch_records
 from gapless.logs.draft import match
 from gapless.logs.draft.values import unit_of_time
-from gapless.logs.draft.words import COMMAND, MEASURED, Reading, read_name, time_column, time_unit_of, tokens
-from gapless.logs.formats import npz, rosbag
+from gapless.logs.draft.words import COMMAND, MEASURED, Reading, read_name, time_column, time_unit_of, tokens, unit_of
+from gapless.logs.formats import lerobot, npz, rosbag
 from gapless.logs.inspection.clock import COARSE
-from gapless.logs.log import AXES
-from gapless.logs.mapping import Mapping
+from gapless.logs.log import AXES, UNITS
+from gapless.logs.mapping import JOINT, Mapping
 from gapless.logs.ros2_log import Bag
 from gapless.logs.table_head import Head, is_number
 
@@ -57,6 +58,8 @@ def _arrays(path: Path, kind: str) -> tuple[Head | None, dict[str, np.ndarray]]:
         return None, npz.arrays(path)
     if kind == "pace":
         return None, torch_records.arrays(path)
+    if kind == "lerobot":
+        return None, lerobot.arrays(path)
     head = table.head(path)
     if not head.names:
         raise BadInput(f"{path}: there is no table in it")
@@ -130,7 +133,7 @@ def _desired(readings: dict[str, Reading], flat: dict[str, np.ndarray]) -> dict[
     alike = [np.abs(np.corrcoef([u, v, np.gradient(v)])[0, 1:]) for u, v in pairs if len(u) > 1]
     if not alike or not LIKELY < np.median(alike, axis=0)[0] > np.median(alike, axis=0)[1]:
         return readings
-    return readings | {n: Reading("q_cmd", r.joint, r.pattern, r.unit) for n, r in said.items()}
+    return readings | {n: replace(r, signal="q_cmd", unit=r.unit.removesuffix("/s")) for n, r in said.items()}
 
 
 def _clock(path: Path, flat: dict[str, np.ndarray]) -> tuple[str, str]:
@@ -154,41 +157,34 @@ def _columns(readings: dict[str, Reading], flat: dict[str, np.ndarray], row: dic
     """One line a pattern or column; the same signal is not given twice."""
     lines: list[str] = []
     if any(r.signal == "q_cmd" for r in readings.values()):  # beside a position, a commanded torque is one fed forward
-        forward = {n: Reading("tau_ff", r.joint, r.pattern, r.unit) for n, r in readings.items() if r.signal == "tau_cmd"}
+        forward = {n: replace(r, signal="tau_ff") for n, r in readings.items() if r.signal == "tau_cmd"}
         readings = {**readings, **forward}
     taken: dict[tuple[str, str], str] = {}
-    patterns: dict[str, list[str]] = {}
-    for name, r in readings.items():
+    patterns: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for name, r in list(readings.items()):
         if (r.signal, r.joint) in taken or (r.signal in AXES and flat[name].shape[1] == 1 and not r.joint):
             lines.append(
                 f"# {name}: left out, as {taken.get((r.signal, r.joint), 'its axis is not told')} is {r.signal} already"
             )
             continue
         taken[r.signal, r.joint] = name
-        patterns.setdefault(f"{r.signal} {r.pattern or name}", []).append(name)
-    for key, names in patterns.items():
-        first = readings[names[0]]
-        unit = first.unit or _unit_of_row(row.get(names[0], ""), first.signal)
-        tail = f", unit = {json.dumps(unit)}" if unit and unit != "rad" else ""
-        pattern = key.partition(" ")[2]
-        if len(names) > 1 and "{joint}" in pattern:
-            signal = json.dumps(first.signal)
-            lines.append(f"{json.dumps(pattern)} = {{ signal = {signal}{tail} }}  # {len(names)} columns by their names")
-            continue
-        for name in names:
-            r = readings[name]
-            joint = f", joint = {json.dumps(r.joint)}" if r.joint and flat[name].shape[1] == 1 else ""
-            lines.append(f"{json.dumps(name)} = {{ signal = {json.dumps(r.signal)}{joint}{tail} }}  # by its name")
+        r = readings[name] = replace(r, unit=r.unit or unit_of(row.get(name, ""), r.signal))
+        patterns.setdefault((r.signal, r.pattern or name), {}).setdefault(r.unit, []).append(name)
+    stated = {r.signal for r in readings.values() if r.unit}
+    for (signal, pattern), by_unit in patterns.items():
+        most = max(by_unit.values(), key=len)
+        for unit, names in by_unit.items():
+            tail = f", unit = {json.dumps(unit)}" if unit else ""
+            doubt = f"; no unit is stated, {UNITS[signal]} is assumed" if signal in stated and not unit else ""
+            if len(names) > 1 and names is most and JOINT in pattern:
+                inside = f"signal = {json.dumps(signal)}{tail}"
+                lines.append(f"{json.dumps(pattern)} = {{ {inside} }}  # {len(names)} columns by their names{doubt}")
+                continue
+            for name in names:
+                joint = readings[name].joint if flat[name].shape[1] == 1 else ""
+                inside = f"signal = {json.dumps(signal)}" + (f", joint = {json.dumps(joint)}" if joint else "") + tail
+                lines.append(f"{json.dumps(name)} = {{ {inside} }}  # by its name{doubt}")
     return lines
-
-
-def _unit_of_row(stated: str, signal: str) -> str:
-    """The unit of a signal that a row of units states; empty for none that is known."""
-    from gapless.logs.log import UNITS
-    from gapless.logs.mapping import FACTORS
-
-    plain = stated.strip("[]() ").replace("°", "deg").replace("Nm", "N m")
-    return plain if plain in FACTORS[UNITS[signal]] and plain != UNITS[signal] else ""
 
 
 def _uneven(flat: dict[str, np.ndarray], clock: str) -> list[str]:

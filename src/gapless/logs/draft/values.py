@@ -1,12 +1,13 @@
 """What the numbers of a log say about units, signs and names, once its columns are known."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping as Table, Sequence
 from math import pi
 
 import numpy as np
 
 from gapless.logs.inspection.finding import Ranges
 from gapless.logs.log import Log
+from gapless.logs.sensor import travel
 from gapless.report import few
 
 TURN = 2 * pi
@@ -15,6 +16,8 @@ RATES = (5.0, 20_000.0)
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SPEEDS = {"rad/s": 1.0, "deg/s": 180 / pi, "rpm": 60 / TURN, "rev/s": 1 / TURN}
 MOVED = 0.05
+APART = 3.0
+"""Within this factor joints are alike, where degrees and radians are told apart."""
 NEAR = 0.3
 """rad that a joint may be away from its command, whole turns aside."""
 
@@ -44,20 +47,46 @@ def unit_of_angles(log: Log, signal: str, ranges: Ranges) -> tuple[str, str]:
     if beyond:
         j = beyond[0]
         doubtful = [j for j, limit in limits.items() if reach[j] <= limit]
-        check = f" (but {few(doubtful)} may be in rad: check)" if doubtful else ""
-        return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad{check}"
+        return "deg", f"{j} reaches {reach[j]:.3g}, and the model allows {limits[j]:.3g} rad{_check(doubtful)}"
     if reach[joint] > 2 * TURN and not limits:
-        return "deg", f"{joint} reaches {reach[joint]:.3g}, which would be {reach[joint] / TURN:.0f} turns"
+        doubtful = [j for j in reach if MOVED < travel(log[signal].column(j)) < pi / 2 and reach[j] < pi]
+        return "deg", f"{joint} reaches {reach[joint]:.3g}, which would be {reach[joint] / TURN:.0f} turns{_check(doubtful)}"
     return "rad", f"no joint reaches more than {reach[joint]:.3g}"
+
+
+def _check(joints: Sequence[str]) -> str:
+    return f" (but {few(joints)} may be in rad: check)" if joints else ""
+
+
+def in_degrees(log: Log) -> dict[str, list[str]]:
+    """By signal (q, q_cmd) the joints that are in degrees where others of it are in radians; none where all are alike.
+
+    Velocities tell it of q, else commands do; both are taken to be in one unit. Commands are judged by q.
+    """
+    speeds = {j: 1 / ratio for j, ratio in _speeds(log).items()}
+    spreads = _spreads(log)
+    q = _larger(speeds if len(speeds) > 1 else spreads)
+    commands = _larger({j: 1 / spread * (180 / pi if j in q else 1.0) for j, spread in spreads.items()})
+    return {signal: joints for signal, joints in (("q", q), ("q_cmd", commands)) if joints}
+
+
+def _larger(factors: Table[str, float]) -> list[str]:
+    """Those that are 180 / pi times as large as others."""
+    top = max(factors.values(), default=0.0)
+    below = [j for j, f in factors.items() if 1 / APART < 180 / pi * f / top < APART]
+    return [j for j, f in factors.items() if f > top / APART] if below else []
+
+
+def _spreads(log: Log) -> dict[str, float]:
+    """How far joints moved, over how far they were told to."""
+    both = log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else []
+    moved = {j: (float(np.nanstd(log["q"].column(j))), float(np.nanstd(log["q_cmd"].column(j)))) for j in both}
+    return {j: q / told for j, (q, told) in moved.items() if min(q, told) > 0}
 
 
 def unit_of_commands(log: Log, unit: str) -> tuple[str, str] | None:
     """The unit of commanded angles where it is another than that of measured ones, and why."""
-    ratios = []
-    for joint in log.shared("q", "q_cmd") if {"q", "q_cmd"} <= {*log.signals} else ():
-        spread, told = (float(np.nanstd(log[s].column(joint))) for s in ("q", "q_cmd"))
-        ratios += [spread / told] if min(spread, told) > 0 else []
-    ratio = float(np.median(ratios)) if ratios else 1.0
+    ratio = float(np.median([*_spreads(log).values()] or [1.0]))
     other, expected = ("rad", 180 / pi) if unit == "deg" else ("deg", pi / 180)
     if abs(np.log(ratio / expected)) > abs(np.log(ratio)):
         return None
@@ -78,21 +107,30 @@ def turned(log: Log, unit: str) -> dict[str, float]:
     return out
 
 
-def unit_of_speeds(log: Log, angle: str) -> tuple[str, str]:
-    """The unit of velocities by the slope of positions, whose unit is stated, and why."""
-    factors, time = [], log["q"].time
-    if np.any(np.diff(time) <= 0):
-        return "", "times do not rise"
+def _speeds(log: Log) -> dict[str, float]:
+    """How many times the slope of q, as the file has both, the velocities of joints are."""
+    out: dict[str, float] = {}
+    if not {"q", "dq"} <= {*log.signals} or np.any(np.diff(log["q"].time) <= 0) or not log["dq"].ordered:
+        return out
+    time = log["q"].time
     speeds = log.at("dq", time, hold=False)
     for joint in log.shared("dq", "q"):
         q, dq = log["q"].column(joint), speeds[:, log["dq"].columns.index(joint)]
         seen = np.isfinite(q) & np.isfinite(dq)
-        q, dq = q[seen] * (pi / 180 if angle == "deg" else 1.0), dq[seen]
+        q, dq = q[seen], dq[seen]
         if len(q) < 50 or np.ptp(q) < MOVED:
             continue
         slope = np.gradient(q, time[seen])
         if np.std(slope) > 0 and np.std(dq) > 0 and abs(np.corrcoef(slope, dq)[0, 1]) > 0.6:
-            factors.append(float(np.std(dq) / np.std(slope)))
+            out[joint] = float(np.std(dq) / np.std(slope))
+    return out
+
+
+def unit_of_speeds(log: Log, degrees: Container[str]) -> tuple[str, str]:
+    """The unit of velocities by the slope of positions, and why. degrees: joints whose positions are in degrees."""
+    if np.any(np.diff(log["q"].time) <= 0):
+        return "", "times do not rise"
+    factors = [ratio * (180 / pi if joint in degrees else 1.0) for joint, ratio in _speeds(log).items()]
     if not factors:
         return "", "it does not follow the slope of q"
     factor = float(np.median(factors))

@@ -4,6 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gapless.logs.log import UNITS
+from gapless.logs.mapping import FACTORS
+
+EDGE = re.compile(r"[\s_.\[(]")
+"""Where the unit may begin that a name ends with."""
 TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
 QUANTITIES = {
     "q": {"q", "pos", "position", "positions", "angle", "angles", "theta", "qpos", "winkel", "encoder"},
@@ -23,10 +28,15 @@ COMMAND |= {"set", "setpoint", "sp", "soll", "action", "actions", "told", "wante
 MEASURED = {"actual", "act", "meas", "measured", "fb", "feedback", "state", "states", "ist", "est", "real", "obs", "low", "imu"}
 ACTUAL = {"actual", "act", "meas", "measured", "ist"}
 """Those that mean a position where no quantity is named, as a command does."""
+SAYS_NOTHING = {"raw", "store", "stored", "value", "val", "data"}
 TIME = {"t", "time", "times", "timestamp", "stamp", "zeit", "clock", "tick", "secs", "seconds", "elapsed"}
 TIME_UNITS = {"s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "us": "us"}
 TIME_UNITS |= {"usec": "us", "micros": "us", "µs": "us", "ns": "ns", "nsec": "ns", "nanos": "ns"}
-UNITS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "rad": "rad", "rpm": "rpm", "nm": "N m", "mnm": "mN m"}
+SPELLED = {unit.lower().replace(" ", ""): unit for known in FACTORS.values() for unit in known}
+SPELLED |= {"degree": "deg", "degrees": "deg", "radian": "rad", "radians": "rad", "c": "degC", "dps": "deg/s"}
+SPELLED |= {f"{unit}{per}": f"{unit}/s" for unit in ("deg", "rad") for per in ("ps", "/sec", "/per/s", "/per/sec")}
+SPELLED |= {"m/s2": "m/s^2", "m/s²": "m/s^2"}
+"""Units as mappings write them, by how others write them."""
 PARTS = {"joint", "motor", "dof", "j", "m", "servo", "axis", "actuator"}
 """What a number belongs to."""
 AXES = ("w", "x", "y", "z")
@@ -56,6 +66,14 @@ def _cut(word: str) -> int:
     return next((i for i, a, b in pairs if (a in SAID and b in kinds) or (a in kinds and b in SAID)), 0)
 
 
+def unit_of(text: str, signal: str) -> str:
+    """The unit of a signal that a text is, as mappings write it; empty where it is none."""
+    plain = re.sub(r"[\s·*()\[\]]", "", text.lower()).strip("_.").replace("_", "/").replace("°", "deg")
+    unit = SPELLED.get(plain, "")
+    unit = f"{unit}/s" if UNITS[signal] == "rad/s" and unit in ("deg", "rad", "rev", "m") else unit
+    return unit if unit in FACTORS[UNITS[signal]] else ""
+
+
 @dataclass(frozen=True)
 class Reading:
     """What the name of a column says."""
@@ -80,17 +98,23 @@ def read_name(name: str, commands: bool = False) -> Reading | None:
         return None
     kind = kind or "q"
     signal = f"{kind}_cmd" if command and kind in ("q", "dq", "tau") else kind
-    unit = next((UNITS[word] for word, _, _ in words if word in UNITS), "")
-    spoken = QUANTITIES.get(kind, set()) | COMMAND | MEASURED | set(UNITS)
-    left = [i for i, (word, _, _) in enumerate(words) if word not in spoken]
+    ends = (i for i in (m.start() for m in EDGE.finditer(name)) if unit_of(name[i:], signal))
+    end = next(ends, len(name))  # from here on the name is a unit, as in "knee_vel [deg/s]"
+    units = [unit_of(name[end:], signal), *(unit_of(word, signal) for word, _, _ in words if len(word) > 1)]
+    unit = next(filter(None, units), "")
+    spoken = QUANTITIES.get(kind, set()) | COMMAND | MEASURED | SAYS_NOTHING
+    left = [i for i, (word, _, stop) in enumerate(words) if stop <= end and word not in spoken and not unit_of(word, signal)]
     if kind in ("quat", "gyro", "acc"):
-        return Reading(signal, next((words[i][0] for i in left if words[i][0] in AXES), ""))
+        return Reading(signal, next((words[i][0] for i in left if words[i][0] in AXES), ""), unit=unit)
     named = [i for i in left if words[i][0] not in PARTS] or left
     if not named:
         return Reading(signal, unit=unit)
     first, last = min(named), max(named)
     if all(words[i][0].isdigit() for i in named) and first - 1 in left and words[first - 1][0] in PARTS:
         first -= 1  # joint1 and motor_3 are names, 1 and 3 are none
+    if between := [i for i in range(first, last) if i not in left]:  # of a name in two parts there is no pattern
+        parts = [name[words[i][1] : words[i][2]] for i in range(first, last + 1) if i not in between]
+        return Reading(signal, "_".join(parts), unit=unit)
     start, end = words[first][1], words[last][2]
     return Reading(signal, name[start:end], name[:start] + "{joint}" + name[end:], unit)
 
@@ -98,7 +122,7 @@ def read_name(name: str, commands: bool = False) -> Reading | None:
 def time_column(names: Sequence[str]) -> list[str]:
     """Columns that are times by their name, the likeliest first."""
     said = [n for n in names if any(word in TIME for word, _, _ in tokens(n))]
-    return sorted(said, key=lambda n: (len(tokens(n)), names.index(n)))
+    return sorted(said, key=lambda n: (len(tokens(n)), "tick" in n.lower(), names.index(n)))
 
 
 def time_unit_of(name: str, unit: str = "") -> str:

@@ -153,7 +153,9 @@ def _against_speed(log: Log) -> Iterator[Finding]:
     speeds = log.at("dq", time, hold=False)
     for joint in log.shared("dq", "q"):
         q, dq = log["q"].column(joint), _smoothed(speeds[:, log["dq"].columns.index(joint)])
-        if not (np.isfinite(q).all() and np.isfinite(dq).all()) or np.ptp(q) < 3 * MOVED:
+        if not (np.isfinite(q).all() and np.isfinite(dq).all()):
+            continue
+        if max(np.ptp(q), np.ptp(np.cumsum(dq)) / log.rate("q")) < 3 * MOVED:  # by either, since either may be in degrees
             continue
         slope = _smoothed(np.gradient(q, time))
         if not np.std(slope) > 0 or not np.std(dq) > 0:
