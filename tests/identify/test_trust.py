@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from gapless.identify.full_model.rungs import State
 from gapless.identify.score import Scores
-from gapless.identify.trust import _baselines, _chains, _coarse, _disagree, _weight, unlike
+from gapless.identify.trust import _baselines, _chains, _coarse, _disagree, _weight, hiding, unlike
 from gapless.twin import Gaussian, Twin
 
 TWIN = Twin.load("quadruped", in_air=True)
@@ -58,7 +59,7 @@ def test_physics_that_break_are_said_and_no_figure():
     assert "physics of the fitted model break" in words and "deg" not in words
 
 
-def test_a_time_step_that_makes_most_of_what_is_left_is_suspected_unless_little_is_left():
+def test_a_time_step_that_makes_most_of_what_is_left_is_said_unless_little_is_left():
     coarse = np.full(12, 0.02)
     (words,) = _coarse(TWIN, scores(0.02), coarse)
     assert "1.1 deg" in words and "lower it" in words
@@ -77,3 +78,13 @@ def test_closed_chains_are_named(tmp_path):
     (words,) = _chains(Twin.load(str(path)))
     assert "a, b" in words
     assert not _chains(TWIN)
+
+
+def test_of_a_robot_on_its_feet_what_only_accelerations_and_contact_show_may_hide_what_the_model_lacks():
+    fitted = ("gains.kp/*", "contact.stiffness", "armature.inertia/*_hip", "friction.coulomb/*", "offset.imu_pitch")
+    standing, held = (
+        State(twin, twin.space.nominal, twin.space.nominal[None], twin.space.select(*names), {}, [])
+        for twin, names in ((Twin.load("quadruped"), fitted), (TWIN, ("gains.kp/*", "armature.inertia/*")))
+    )
+    assert set(hiding(standing, np.array([1.0, 9.0]))) == {"contact.stiffness", "armature.inertia", "offset.imu_pitch"}
+    assert not hiding(standing, np.array([1.0, 1.5])) and not hiding(held, np.array([9.0]))

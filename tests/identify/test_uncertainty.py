@@ -8,7 +8,7 @@ import pytest
 from gapless.identify.evidence import MISMATCH, SELDOM
 from gapless.identify.least_squares import lasting
 from gapless.identify.sensitivity import Sensitivity
-from gapless.identify.uncertainty import LOOSE, WRONG, belief, free, heavier
+from gapless.identify.uncertainty import LOOSE, WRONG, _damping_as_stated, belief, free, heavier
 from gapless.twin import Twin
 
 EVERY = Twin.load("bench").space.select("gains.kd/*", "friction.viscous/*", "friction.coulomb/*", "inertia.mass/*")
@@ -103,6 +103,12 @@ def test_a_damping_gain_may_be_as_stated_with_viscous_friction_for_the_rest():
     assert found[0] == pytest.approx(np.hypot(np.sqrt(0.5), exact[0]), rel=0.1)
     assert half.covariance[0, 1] < 0  # their sum is as well known as before
     assert found[2] == pytest.approx(exact[2], rel=0.1)
+
+
+def test_a_damping_gain_may_be_as_stated_though_there_is_too_little_viscous_friction_to_make_up_for_all_of_it():
+    space = Twin.load("quadruped").space.select("gains.kd/FL_calf", "friction.viscous/FL_calf")
+    ((gain, viscous),) = _damping_as_stated(space, np.array([-1.2, 1.0]))
+    assert gain == pytest.approx(np.sqrt(0.5) * 1.2) and viscous == -MISMATCH  # none at all would be a way without end
 
 
 def test_what_a_finer_time_step_would_make_of_a_number_widens_it():
@@ -203,6 +209,13 @@ def test_a_number_that_may_be_right_since_another_is_off_instead_is_uncertain_by
     assert np.sqrt(unsure[2, 2]) == pytest.approx(1.4 / np.sqrt(2), rel=0.05)
     assert unsure[1, 2] / unsure[2, 2] == pytest.approx(-0.5, abs=0.05)  # which takes half of it over
     assert np.sqrt(unsure[0, 0]) < 0.1
+
+
+def test_a_number_that_may_hide_what_the_model_lacks_is_uncertain_by_half_of_the_way_and_moves_no_other():
+    every, centre = sensed(np.random.default_rng(0)), np.array([0.0, 0.2, 0.8])
+    sure, unsure = (belief(SPACE, centre, every, hiding=each).covariance for each in ((), ("friction.coulomb",)))
+    assert unsure[2, 2] == pytest.approx(sure[2, 2] + 0.8**2 / 2)
+    assert np.diag(unsure)[:2] == pytest.approx(np.diag(sure)[:2])
 
 
 def test_errors_of_slopes_are_no_information():

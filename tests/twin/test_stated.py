@@ -80,6 +80,13 @@ def test_the_control_period_is_as_stated_or_the_nearest_is_named():
         Stated(control_dt=0.0113).robot("quadruped")
 
 
+def test_a_control_period_that_was_stated_is_not_assumed(tmp_path):
+    path = tmp_path / "gripper.xml"
+    path.write_text(GRIPPER.format(equality=""))
+    said = [Stated(control_dt=period).robot(path).warnings for period in (None, 0.01)]
+    assert [any("how often commands come" in sentence for sentence in each) for each in said] == [True, False]
+
+
 GRIPPER = """<mujoco><compiler angle="radian"/><option gravity="0 0 0"/><worldbody><body name="palm"><geom size="0.02"/>
 <body name="left" pos="0.1 0 0"><joint name="left" type="slide" range="0 0.05"/><geom size="0.02" mass="0.1"/></body>
 <body name="right" pos="-0.1 0 0"><joint name="right" type="slide" range="0 0.05"/><geom size="0.02" mass="0.1"/></body>

@@ -26,7 +26,7 @@ from gapless.identify.per_joint.problem import Problem, alike, errors_at, labels
 from gapless.identify.result import Fit, estimates
 from gapless.identify.score import Scorer, missed, scores
 from gapless.identify.sensitivity import Sensitivity, at_half_step
-from gapless.identify.trust import Unlike, doubts, unlike
+from gapless.identify.trust import Unlike, doubts, hiding, unexplained, unlike
 from gapless.logs import Log
 from gapless.measure import Stretch, Trace, moving, outlying, split_logs
 from gapless.robots import is_position_servo
@@ -83,7 +83,7 @@ def fit_admitted(
     state, traced, every = last_rungs(state, traced, full, known, ladder)
     halves = state.space.to_scaled(state.space.clip(state.halves[:, _places(state)]))
     finer = at_half_step(state.twin, state.space, state.values, logs, split, signals)
-    belief, by_slopes, apart = _uncertainty(state, every, halves, finer)
+    belief, by_slopes, apart = _uncertainty(state, every, halves, finer, hiding(state, unexplained(logs, traced, every.coarse)))
     heldout = scores(traced, "heldout")
     doubt = doubts(state, logs, heldout, traced, missed(twin, traced, len(split)), by_slopes, apart, halves, every, split)
     return Fit(
@@ -156,14 +156,16 @@ def _fixed_base(
     return state, top.rungs + more, traced
 
 
-def _uncertainty(state: State, every: Sensitivity, halves: Array, finer: Array) -> tuple[Gaussian, Gaussian, list[Unlike]]:
+def _uncertainty(
+    state: State, every: Sensitivity, halves: Array, finer: Array, hides: Sequence[str]
+) -> tuple[Gaussian, Gaussian, list[Unlike]]:
     """The belief over what was fitted; that by slopes alone, from which halves may differ; joints that it makes unlike."""
     space = state.space
     centre = space.to_scaled(space.clip(state.values[_places(state)]))
-    by_slopes = unknown.belief(space, centre, every, finer=finer, instead=state.instead)
+    by_slopes = unknown.belief(space, centre, every, finer=finer, instead=state.instead, hiding=hides)
     apart = unlike(state.twin, by_slopes)
     numbers = list({tuple(places) for each in apart for places in each.numbers})
-    return unknown.belief(space, centre, every, numbers, halves, finer, state.instead), by_slopes, apart
+    return unknown.belief(space, centre, every, numbers, halves, finer, state.instead, hides), by_slopes, apart
 
 
 def _at_half_step(state: State, finer: Array) -> Array:

@@ -86,8 +86,8 @@ def doubts(
     ]
     late = None if state.twin.floating else uneven(traced, state.twin.model.opt.timestep)
     out.notes += [late.sentence] if late else []
-    out.suspicions += _structure(logs, late.traces if late else traced, every.coarse)
-    out.suspicions += _coarse(state.twin, heldout, every.coarse)
+    out.suspicions += _structure(state, logs, late.traces if late else traced, every.coarse)
+    out.notes += _coarse(state.twin, heldout, every.coarse)
     stuck = missed(state.twin, late.traces, len(split)) if late else left_out
     if len(stuck) > TOUCHES * len(traced[0].joints):
         out.suspicions.append(
@@ -202,18 +202,33 @@ def _disagree(belief: Gaussian, halves: Array) -> list[str]:
     return [f"either half of the logs gives other values of {few(names)}: their model is not what moves the joints"]
 
 
-def _structure(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> list[str]:
-    """Errors far above the noise of the encoders and what the time step makes: something that the model does not have."""
+def unexplained(logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> Array:
+    """Errors of joints over the noise of their encoders and what the time step makes; above `MISSING` something is missing."""
     errors = np.sqrt(np.mean(np.concatenate([t.error("heldout") for t in traced]) ** 2, axis=0))
     floor = floors(logs, ["q"])["q"]
     noise = floor.size[[floor.columns.index(j) for j in traced[0].joints]]
-    ratios = errors / np.hypot(noise, coarse[: len(noise)])
+    return np.asarray(errors / np.hypot(noise, coarse[: len(noise)]))
+
+
+def hiding(state: State, ratios: Array) -> list[str]:
+    """Quantities fitted to a robot on its feet that something may hide in which its model lacks; none if it lacks nothing.
+
+    They show in accelerations and where feet touch the ground alone. How drives hold a robot up shows all the time.
+
+    ratios: errors over what explains them; see `unexplained`.
+    """
+    hold, fitted = quantities.of_how_drives_hold(), dict.fromkeys(p.quantity for p in state.space.parameters)
+    return [q for q in fitted if q not in hold] if state.twin.floating and (ratios > MISSING).any() else []
+
+
+def _structure(state: State, logs: Sequence[Log], traced: Sequence[Trace], coarse: Array) -> list[str]:
+    """Errors far above the noise of the encoders and what the time step makes: something that the model does not have."""
+    ratios = unexplained(logs, traced, coarse)
     if not (ratios > MISSING).any():
         return []
-    j = int(ratios.argmax())
-    return [
-        f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
-    ]
+    j, hides = int(ratios.argmax()), hiding(state, ratios)
+    words = f"unexplained error remains: {ratios[j]:.0f} times the noise floor on {traced[0].joints[j]}; the report shows where"
+    return [words + (f"; {few(hides)} may have been fitted to what the model lacks" if hides else "")]
 
 
 def _coarse(twin: Twin, heldout: Scores, coarse: Array) -> list[str]:
@@ -223,7 +238,7 @@ def _coarse(twin: Twin, heldout: Scores, coarse: Array) -> list[str]:
         return []
     return [
         f"half the time step of the model ({twin.model.opt.timestep:g} s) changes predictions by {np.degrees(change):.2g} deg, "
-        "most of what is left: lower it and fit again"
+        "most of what is left: lower it for better predictions; intervals count what it may have put into the numbers"
     ]
 
 

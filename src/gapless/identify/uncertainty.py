@@ -35,6 +35,7 @@ def belief(
     halves: Array | None = None,
     finer: Array | None = None,
     instead: Collection[str] = (),
+    hiding: Collection[str] = (),
 ) -> Gaussian:
     """A Gaussian over what was fitted, which counts everything that may be wrong.
 
@@ -55,6 +56,8 @@ def belief(
         finer: where the numbers would be at half the time step, scaled. To none at all it is about twice as far, and a robot's
             drives have some step of their own: the mean square of all that lies between is 4/3 of the way's.
         instead: quantities that were fitted and may be right, since others may be off instead: errors do not tell them apart.
+        hiding: quantities that may have been fitted to something that the model lacks: each number is as fitted or as the model
+            says, whatever the others are.
     """
     posed, n = _posed(space, every), len(space)
     information = posed.information
@@ -83,6 +86,8 @@ def belief(
     if halves is not None:
         covariance = _widened(covariance, np.minimum(((halves - centre) ** 2).mean(axis=0), MISMATCH**2))
     covariance = _widened(covariance, np.diag(covariance) + _moved(space, posed.fitted, every) ** 2)
+    hides = np.array([p.quantity in hiding for p in space.parameters])
+    covariance = _widened(covariance, np.diag(covariance) + hides * centre**2 / 2)
     centre = np.where(np.diag(covariance) > LOOSE**2, likely, centre)
     for alike in map(list, unlike):  # each is what was fitted, or what the others are: mean and variance of these two
         halfway = (np.median(centre[alike]) - centre[alike]) / 2
@@ -120,7 +125,7 @@ def _damping_as_stated(space: Space, centre: Array) -> Array:
         moved = values.copy()
         moved[i], moved[k] = p.nominal, values[k] + values[i] - p.nominal
         way[[i, k]] = (space.to_scaled(space.clip(moved)) - centre)[[i, k]]
-        out = np.vstack([out, way * min(np.sqrt(0.5), MISMATCH / max(np.abs(way).max(), 1e-9))])
+        out = np.vstack([out, np.clip(np.sqrt(0.5) * way, -MISMATCH, MISMATCH)])  # each as far as it may be off at all
     return out
 
 

@@ -57,6 +57,11 @@ def of_any_drive() -> tuple[str, ...]:
     return steps[STANDING_DRIVE] + steps[STANDING_FRICTION]
 
 
+def of_how_drives_hold() -> tuple[str, ...]:
+    """What shows in how drives hold a robot up: gains, delay, viscous and Coulomb friction, but no rotor."""
+    return standing_rungs()[STANDING_DRIVE] + rungs()[PLAIN_FRICTION]
+
+
 def ranges(preset: str) -> dict[str, tuple[str, float, float]]:
     """Quantity to what a preset of randomisation draws; see `Quantity.ranges`."""
     return {q.name: q.ranges[preset] for q in _ALL.values() if preset in q.ranges}

@@ -11,7 +11,7 @@ from typing import Any
 from gapless.checks import Checked, checked, flag, mapping, number, texts
 from gapless.errors import BadInput
 from gapless.logs import Log
-from gapless.robots import RobotModel, load_robot
+from gapless.robots import NO_PERIOD, RobotModel, load_robot
 from gapless.twin.given import as_given, known_values, stated_gains
 from gapless.twin.recipe import load as load_recipe, written
 from gapless.twin.twin import Twin
@@ -65,7 +65,8 @@ class Stated(Checked):
                 f"a control period of {self.control_dt:g} s is no whole number of physics steps of "
                 f"{robot.model.opt.timestep:g} s; the nearest is {period:g} s"
             )
-        return dataclasses.replace(robot, control_dt=period)
+        said = tuple(sentence for sentence in robot.warnings if sentence != NO_PERIOD)
+        return dataclasses.replace(robot, control_dt=period, warnings=said)
 
     def twin(
         self,

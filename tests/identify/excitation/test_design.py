@@ -185,6 +185,15 @@ def test_a_drive_that_cannot_hold_its_joint_is_named_at_once(tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_a_lift_is_told_in_newtons_and_metres(tmp_path):
+    lift = LINK.format(0.5, "lift", "0 0.5", "").replace('axis="0 1 0"', 'type="slide" axis="0 0 1"')
+    drive = SERVO.format("lift", 1000, 30, 3.2)  # 0.3 kg weigh 2.94 N
+    (tmp_path / "lift.xml").write_text(f"<mujoco><worldbody>{lift}</worldbody><actuator>{drive}</actuator></mujoco>")
+    twin = Twin.load(tmp_path / "lift.xml")
+    with pytest.raises(BadInput, match=r"lift takes 2.9\d* N, of 2.18 "):
+        excite(twin, None, 2.0, limits_of(twin, torque=0.8), np.random.default_rng(0), work=0.01 * WORK)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -278,7 +278,8 @@ def _search(
     try:
         while (done := (judge.steps - start) * judge.twin.model.nv / work) < 1.0 or not chosen:
             if done > 1.0:
-                raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}")
+                tried_more = "a larger --effort tries more"
+                raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}; {tried_more}")
             bred = done > EXPLORED and len(genes) >= BATCH
             if bred:
                 pool, best = np.stack(genes), _by_joint(judge, np.stack(informations))

@@ -219,21 +219,22 @@ class Judge:
         """The limit that is exceeded most, as a part of a sentence with what to do about it."""
         kind, robot, j = (int(i) for i in np.unravel_index(int(over.argmax()), over.shape))
         joint, peaks, bounds = self.twin.joints[j], simulated.peaks, self.limits
+        rad, torque = ("m", "N") if levers(self.twin)[j] < 1 else ("rad", "N m")
         if simulated.failed[robot] or not np.isfinite(over).all():
             return "its physics break (lower --kp, or the model's timestep)"
         if kind == 0:
             ends = f"{peaks.low[robot, j]:.3f} to {peaks.high[robot, j]:.3f}"
             return (
-                f"{joint} goes from {ends} rad, of {bounds.low[j]:.3f} to {bounds.high[j]:.3f} "
+                f"{joint} goes from {ends} {rad}, of {bounds.low[j]:.3f} to {bounds.high[j]:.3f} "
                 "(stiffer gains --kp, a larger --reach, or another home keyframe)"
             )
         if kind == 1:
             return (
-                f"{joint} turns at {peaks.speed[robot, j]:.3g} rad/s, of {bounds.speed[j]:.3g} that a design uses "
+                f"{joint} moves at {peaks.speed[robot, j]:.3g} {rad}/s, of {bounds.speed[j]:.3g} that a design uses "
                 "(a larger --speed, or more damping --kd)"
             )
         return (
-            f"{joint} takes {peaks.torque[robot, j]:.3g} N m, of {bounds.torque[j]:.3g} that a design uses, "
+            f"{joint} takes {peaks.torque[robot, j]:.3g} {torque}, of {bounds.torque[j]:.3g} that a design uses, "
             f"{100 * MARGIN:.0f} % of its limit (a larger --torque, softer gains --kp, or a home keyframe that takes less)"
         )
 
