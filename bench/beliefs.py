@@ -2,8 +2,8 @@
 
     python -m bench.beliefs [--json] [--only adr,posterior] [--seeds 2] [--out out/bench_beliefs]
 
-On the double pendulum (adr, simopt, autotuned, next) and the bench (posterior). Hidden robots step twice as finely as the
-model, and everything that is not named is off within its tolerance.
+On the double pendulum (adr, simopt, autotuned, next), the bench (posterior) and the quadruped (asked). Hidden robots step
+twice as finely as the model, and everything that is not named is off within its tolerance.
 
 adr        ranges that grow, beside fixed narrow and wide ones of as many steps, on a grid of hidden robots; does entropy rise?
 simopt     a robot beyond the first belief (commands 70 ms late): success of the first policy and of the kept one after 5 rounds
@@ -13,6 +13,8 @@ posterior  an amortised network: do 90 % regions hold the truth; as modelled, wi
 bayessim   as simopt, by posteriors
 autotuned  numbers 1.75 times wrong: which are within 10 % after 30 episodes, in three updates
 next       the next experiment chosen by its worth, beside a fixed recipe of as much robot time, on 10 robots
+asked      on the quadruped that walks: the loss after one rollout of 4 s at the command that is searched for (SPI-Active),
+           beside ten random commands and straight ahead, on 10 robots
 
 Finished parts are kept in --out by seed and not done again.
 """
@@ -46,13 +48,15 @@ from gapless.close import (
     named,
     next_experiment,
     reps,
+    shipped,
+    telling_command,
     told,
 )
 from gapless.identify import calibrate, learn_amortised, measure_motion, posterior_space, robots_of
-from gapless.learn import draw_from, plan_run, train
+from gapless.learn import draw_from, plan_run, task_of, train
 from gapless.plain import read_json, write_json
 from gapless.policy import load_policy
-from gapless.twin import BeliefHistory, Box, Gaussian, Twin, recipe_of, save_belief, within_tolerance
+from gapless.twin import BeliefHistory, Box, Gaussian, Stated, Twin, recipe_of, save_belief, within_tolerance
 from gapless.worlds import StandInSpec, build_standin, plan_motion
 
 ITERATIONS = 300
@@ -249,6 +253,54 @@ def next_(folder: Path, seed: int) -> dict[str, Any]:
     return {**mean, "ratio": mean["chosen"] / mean["fixed"], "chose": counts, "each": losses}
 
 
+def asked(folder: Path, seed: int) -> dict[str, Any]:
+    """Losses as in `next`; the belief is half as wide as one about a model, since the robots have to walk."""
+    rng = np.random.default_rng([seed, 5])
+    case = Case("quadruped", seed=seed, standin=StandInSpec("quadruped", 0), **shipped("quadruped", "velocity", Stated()))
+    policy = Path(case.base)
+    walk = Asked(case, policy, 1, NEXT_SECONDS)
+    start = first_belief(walk.twin, 0.5)
+    space, ranges = start.space, list(task_of("velocity", walk.twin).commands.values())
+    scale = np.nanstd(walk.simulated(space.nominal[None], space), axis=(0, 1, 2)) + 1e-6
+
+    def experiment(command: np.ndarray) -> Experiment:
+        own = Asked(case, policy, 1, NEXT_SECONDS)
+        own.commands = command[None]
+        return Experiment(
+            str(command),
+            NEXT_SECONDS,
+            lambda x, r: own.features(own.simulated(space.clip(space.from_scaled(x)), space, r), scale),
+        )
+
+    metric = matters(start, experiment(walk.commands[0]).measure, rng)
+    began = time.perf_counter()
+    searched = telling_command(Asked(case, policy, 1, NEXT_SECONDS), ranges, start, metric, rng)
+    took = time.perf_counter() - began
+    random = rng.uniform(*np.array(ranges).T, (NEXT_ROBOTS, len(ranges)))
+    commands = np.stack([searched, np.array([0.5, 0.0, 0.0]), *random])
+    each = [told(start, experiment(c), metric, rng) for c in commands]
+    losses, before = [], []
+    for robot in range(NEXT_ROBOTS):
+        truth = space.mirrored(0.5 * rng.standard_normal(len(space))[None])[0]
+        numbers = space.clip(space.from_scaled(truth)).tolist()
+        change = {n: v for p, v in zip(space.parameters, numbers, strict=True) for n in p.members or (p.name,)}
+        spec = StandInSpec("quadruped", 500 + 20 * seed + robot, change=change, sensors={"noise_q": 0.0005, "noise_dq": 0.02})
+        real = Asked(dataclasses.replace(case, standin=spec), policy, 1, NEXT_SECONDS)
+        real.commands = commands
+        seen = real.real().seen
+        losses.append(
+            [
+                _loss(t.posterior(walk.features(one[None, None], scale)[0]), truth, metric)
+                for t, one in zip(each, seen, strict=True)
+            ]
+        )
+        before.append(_loss(start, truth, metric))
+    mean = np.mean(losses, axis=0).tolist()
+    found = {"searched": mean[0], "ahead": mean[1], "random": mean[2:], "ratio": mean[0] / float(np.mean(mean[2:]))}
+    expected = {"command": searched.tolist(), "left": [t.left for t in each], "search_seconds": took}
+    return {"before": float(np.mean(before)), **found, **expected}
+
+
 def _loss(belief: Gaussian, truth: np.ndarray, metric: np.ndarray) -> float:
     away = belief.centre - truth
     return float(away @ metric @ away)
@@ -256,6 +308,7 @@ def _loss(belief: Gaussian, truth: np.ndarray, metric: np.ndarray) -> float:
 
 PARTS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "adr": adr, "simopt": simopt, "posterior": posterior, "autotuned": autotuned, "next": next_,
+    "asked": asked,
     "strict": lambda folder, seed: posterior(folder, seed, 0.0),
     "bayessim": lambda folder, seed: simopt(folder, seed, "bayessim"),
 }  # fmt: skip

@@ -121,7 +121,8 @@ def losses(result: CourseResult) -> Array:
         return np.asarray(~result.success, float)
     errors = (result.velocity_error, result.yaw_error)
     shares = [e / a for e, a in zip(errors, of_standing_still(result), strict=True) if a > 0]
-    missed = np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0)
+    # a robot that is told to stand still has no command to miss
+    missed = np.clip(np.nan_to_num(np.mean(shares, axis=0), nan=1.0), 0.0, 1.0) if shares else 0.0
     return np.where(result.fell, 1.0, missed).astype(float)
 
 

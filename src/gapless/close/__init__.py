@@ -6,6 +6,7 @@
 A loop is made of stages (`stages.py`), each a call of its package. A technique (`technique.py`) is a remedy in one file.
 """
 
+from gapless.close.asking import telling_command
 from gapless.close.belief import Identified, identified
 from gapless.close.case import ROBOT_TIME, STANDIN, TUNING, Case, shipped
 from gapless.close.compare import Plan, compare, plan_comparison

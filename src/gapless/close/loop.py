@@ -77,6 +77,7 @@ def close(
     """
     stages = Stages(Path(folder), case.budget, tell)
     case.must_begin()  # refused before anything is computed, as logs of another robot are
+    _must_afford(case)
     if case.standin is None:
         logs = log_of(case, stages)
         admit(record_twin(case, logs[0]), logs)
@@ -116,16 +117,21 @@ def _policies(case: Case, stages: Stages) -> dict[str, Path]:
     return {AS_IT_WAS: first} if contents(first) == contents(base) else {AS_IT_WAS: first, BASE: base}
 
 
-def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict[str, Array]:
-    """How bad the policies are that there are; nothing where the robot is hardware, which only its owner can try."""
-    if case.standin is None:
-        return {}
-    needed = LOG_SECONDS + TRIAL_SECONDS * (2 * TRIALS + (GLANCES if len(policies) > 1 else 0))
-    if case.budget < needed:
+def _must_afford(case: Case) -> None:
+    """Refuse less robot time than the log and the trials take."""
+    one = bool(case.policy and case.base) and contents(Path(case.policy)) == contents(Path(case.base))
+    needed = LOG_SECONDS + TRIAL_SECONDS * (2 * TRIALS + (0 if one else GLANCES))
+    if case.standin is not None and case.budget < needed:
         raise BadInput(
             f"{case.budget:g} s of robot time are too few: a log of {LOG_SECONDS:g} s and trials of old and new policy take "
             f"{needed:g} s (--robot-time)"
         )
+
+
+def _first_trials(case: Case, stages: Stages, policies: dict[str, Path]) -> dict[str, Array]:
+    """How bad the policies are that there are; nothing where the robot is hardware, which only its owner can try."""
+    if case.standin is None:
+        return {}
     glance = {AS_IT_WAS: GLANCES} if len(policies) > 1 else {}
     return {
         name: tried(case, stages, f"trials/{name.replace(' ', '_')}", policy, glance.get(name, TRIALS))

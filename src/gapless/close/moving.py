@@ -191,12 +191,12 @@ def move(
     """
     stages = Stages(Path(folder), case.budget, tell)
     case.must_begin()
-    stages.folder.mkdir(parents=True, exist_ok=True)
     if case.standin is not None and case.budget < 2 * ROLLOUTS * SECONDS:
         raise BadInput(
             f"{case.budget:g} s of robot time are too few: two rounds of rollouts take "
             f"{2 * ROLLOUTS * SECONDS:g} s (--robot-time)"
         )
+    stages.folder.mkdir(parents=True, exist_ok=True)
     found = rounds_of(case, stages, method, rounds, belief)
     beliefs = [load_belief(path) for path in found.beliefs]
     truth = named(case.secret, everything=True) if case.standin is not None else {}

@@ -1,7 +1,7 @@
 """What to do next on the robot: another log, another rollout of the policy, or more training; see `worth`.
 
-A robot whose base is fixed can be told motions of every kind; one that walks can be asked to walk in other ways, which is what
-SPI-Active's commands are (Sobanbabu et al. 2025), here by a few candidates instead of a search.
+A robot whose base is fixed can be told motions of every kind; one that walks can be asked to walk in another way, whose command
+is searched for; see `asking`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.close.asking import rollout, telling_command
 from gapless.close.case import Case
 from gapless.close.rollouts import Asked
 from gapless.close.worth import TRAINING, Experiment, matters, next_experiment
@@ -22,8 +23,6 @@ from gapless.worlds import plan_motion
 
 SECONDS = 4.0
 MOTIONS = ("rich", "chirp", "steps", "prbs")
-WAYS = 3
-"""Other commands that a walking robot could be asked for."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +43,6 @@ def advised(case: Case, belief: Gaussian, policy: Path, rng: np.random.Generator
     asked = Asked(case, policy, 1, SECONDS)
     twin, space = asked.twin, belief.space
 
-    def rollout(command: Array) -> Experiment:
-        other = Asked(case, policy, 1, SECONDS)
-        other.commands = command[None]
-
-        def measure(x: Array, chance: np.random.Generator) -> Array:
-            seen = other.simulated(space.clip(space.from_scaled(x)), space, chance)
-            return other.features(seen, np.nanstd(seen, axis=(0, 1, 2)) + 1e-6)
-
-        words = f" at {', '.join(f'{v:.1f}' for v in command)}" if len(command) else ""
-        return Experiment(f"another policy rollout{words}", SECONDS, measure)
-
     def log(name: str) -> Experiment:
         motion = plan_motion(name, twin, SECONDS, np.random.default_rng(2))
 
@@ -63,14 +51,13 @@ def advised(case: Case, belief: Gaussian, policy: Path, rng: np.random.Generator
 
         return Experiment(f"another log, {name}", SECONDS, measure)
 
-    same = rollout(asked.commands[0])
-    each = [same]
-    if twin.floating:
-        ranges = list(task_of(case.task, twin).commands.values())
-        each += [rollout(np.array([high if i == k else 0.0 for i, (_, high) in enumerate(ranges)])) for k in range(len(ranges))]
-    else:
-        each += [log(name) for name in MOTIONS]
-    name, ranked = next_experiment(belief, each[: 1 + max(WAYS, len(MOTIONS))], matters(belief, same.measure, rng), rng)
+    same = rollout(asked, asked.commands[0], space)
+    metric, ranges = matters(belief, same.measure, rng), list(task_of(case.task, twin).commands.values())
+    each = [log(name) for name in MOTIONS if not twin.floating]
+    if twin.floating and ranges:
+        other = Asked(case, policy, 1, SECONDS)
+        each = [rollout(other, telling_command(other, ranges, belief, metric, rng), space)]
+    name, ranked = next_experiment(belief, [same, *each], metric, rng)
     found = [Advice(t.experiment.name, t.experiment.seconds, t.left, t.worth) for t in ranked]
     training = Advice(TRAINING, 0.0, 1.0, 0.0)
     return [training, *found] if name == TRAINING else [*found, training]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.arrays import Array
+from gapless.arrays import Array, Bools
 from gapless.check import losses, trials_of
 from gapless.close.case import Case
 from gapless.close.field import contents, field_twin
@@ -126,6 +126,11 @@ class Asked:
         scale = real.std(axis=(0, 1)) + 1e-6
         off = np.nan_to_num(self.features(simulated, scale) - self.features(real[None], scale), nan=10.0)
         return np.asarray(np.abs(off).mean(axis=1) + (self.aligned * off**2).mean(axis=1))
+
+
+def stopped(seen: Array) -> Bools:
+    """Of which runs (..., periods, columns) ended early: what was seen of them then stays as it was. Shape: (...)."""
+    return np.asarray((seen[..., -1, :] == seen[..., -2, :]).all(axis=-1))
 
 
 def _row(environment: Environment) -> Array:
