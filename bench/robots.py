@@ -27,6 +27,7 @@ STAGES = ("robots", "standin", "inspect", "replay", "gap", "fit", "excite", "exp
 NEEDS = {"inspect": "standin", "replay": "standin", "gap": "standin", "fit": "standin", "export": "fit"}
 SECONDS = 20.0
 PATIENCE = 600.0  # s that one command may take
+TOO_LONG = -1  # the exit code of one that takes longer
 SECRETS = """robot = "{robot}"
 in_air = {in_air}
 seed = {seed}
@@ -72,11 +73,12 @@ def run(*words: str) -> dict[str, Any]:
         )
         code, printed, said = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired:
-        code, printed, said = -1, "", f"stopped after {PATIENCE:.0f} s"
+        code, printed, said = TOO_LONG, "", f"stopped after {PATIENCE:.0f} s"
     seconds = round(time.perf_counter() - started, 1)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    broken = "Traceback" in said or code not in (0, 1, 2, 3) or not (printed.strip() or lines)
-    end = "traceback or silence" if broken else "refused" if code == 2 else "failed" if code == 1 else "works"
+    broken = "Traceback" in said or code not in (0, 1, 2, 3, TOO_LONG) or not (printed.strip() or lines)
+    ends = {TOO_LONG: "stopped", 2: "refused", 1: "failed"}
+    end = "traceback or silence" if broken else ends.get(code, "works")
     why = lines[-1] if lines else _first_error(printed) if end == "failed" else ""
     left_out = next((s for s in _sentences(printed, lines) if any(words in s for words in LEFT_OUT)), None)
     if end == "works":
