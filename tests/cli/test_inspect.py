@@ -40,6 +40,16 @@ def test_json_holds_findings_rates_and_delays(tmp_path: Path, capsys: pytest.Cap
     assert set(said["logs"][0]["delays"]["j"]) == {"seconds", "uncertainty", "determined"}
 
 
+def test_a_log_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken.npz").write_text("no log")
+    with pytest.raises(SystemExit) as code:
+        inspect((tmp_path / "broken.npz", recorded(tmp_path / "good.npz")), delay=False)
+    said = capsys.readouterr()
+    assert code.value.code == 2
+    assert "good.npz" in "".join(said.out.split())  # a long path is broken at the terminal's width
+    assert "nothing wrong" in said.out and "broken.npz: not a whole zip container" in said.err
+
+
 def test_the_robot_s_joints_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "robot.xml"
     body = '<body><joint name="elbow" range="-0.2 0.2" limited="true"/><geom size=".1" mass="1"/></body>'

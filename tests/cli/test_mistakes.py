@@ -70,6 +70,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         twin = Twin.load(robot)
         motion = plan_motion("rich", twin, 5.0, np.random.default_rng(1))
         write(record(StandIn(StandInSpec(robot, seed=1)), motion), folder / f"{robot}.npz")
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
     from gapless.logs import read
 
     arm = read(folder / "arm.npz")
@@ -95,7 +98,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, log in logs.items():
         write(log, folder / f"{name}.npz")
     texts = {
-        "empty.npz": "", "text.npz": "hello", "text.mcap": "hello", "text.db3": "hello", "x.xyz": "1", "empty.csv": "",
+        "empty.npz": "", "text.npz": "hello", "text.mcap": "hello", "text.db3": "hello", "x.xyz": "1", "run.bag": "1",
+        "empty.csv": "", "text.parquet": "hello, world",
         "bare.csv": ROWS, "header.csv": "time,pos,cmd\n", "word.csv": ROWS.replace("0.05,", "0.05,abc", 1),
         "ragged.csv": ROWS + "7.0,1\n", "columns.csv": ROWS.replace("cmd", "target", 1), "table.csv": ROWS,
         "ok.toml": MAPPING, "j.toml": MAPPING.replace("servo", "j"),
@@ -119,6 +123,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "wide.csv").write_text(ROWS, encoding="utf-16")
+    (folder / "unmarked.csv").write_text(ROWS, encoding="utf-16-le")
+    (folder / "half.csv").write_bytes(ROWS.encode("utf-16")[:-1])
+    parquet.write_table(pa.table({"time": [0.0, 0.1], "pos": [0.0, 0.1]}), folder / "bare.parquet")
     for name in ("policy", "folder", "pair", "unfinished"):
         (folder / name).mkdir()
     (folder / "unfinished" / "policy.onnx").write_text("")
@@ -126,6 +133,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for robot in ("arm", "bench"):
         shutil.copy(folder / f"{robot}.npz", folder / "pair")
     (folder / "policy" / "contract.json").write_text("{}")
+    for name, file in {"checked": "verdict.json", "certified": "certificate.json"}.items():
+        (folder / name).mkdir()
+        (folder / name / file).write_text("{}")
     return folder
 
 
@@ -134,15 +144,19 @@ REFUSED = {
     "a log that is not there": ("inspect none.mcap", "none.mcap: there is no such"),
     "a folder without logs": ("inspect folder", "there is no log in folder"),
     "no log at all": ("replay arm", "name at least one log"),
-    "an unknown kind of file": ("inspect x.xyz", "not a log of a known format"),
+    "an unknown kind of file": ("inspect x.xyz", "export it as CSV, whose mapping `gapless init` drafts"),
+    "a bag of ROS 1": ("init run.bag", "`rosbags-convert --src run.bag --dst run`"),
     "an empty file": ("inspect empty.npz", "the file is empty"),
     "text called npz": ("inspect text.npz", "text.npz: not a whole zip container"),
     "text called mcap": ("inspect text.mcap", "this is no MCAP file"),
     "text called db3": ("inspect text.db3", "this is no SQLite file"),
+    "text called parquet": ("inspect text.parquet", "it does not begin and end as parquet does"),
+    "a table in parquet without a mapping": ("inspect bare.parquet", "`gapless init bare.parquet` drafts a mapping"),
     "a stretch beyond the end": ("inspect arm.npz@90:95", "there are no samples in this stretch"),
     "a table without a mapping": ("inspect bare.csv", "`gapless init bare.csv` drafts one"),
     "an empty table": (CSV.replace("table", "empty") + "ok.toml", "the file is empty"),
-    "a table in UTF-16, as Excel saves it": (CSV.replace("table", "wide") + "ok.toml", "save the table as UTF-8 CSV"),
+    "a table in UTF-16 without its mark": (CSV.replace("table", "unmarked") + "ok.toml", "save the table as UTF-8 CSV"),
+    "a table in UTF-16 that was cut off": (CSV.replace("table", "half") + "ok.toml", "save the table as UTF-8 CSV"),
     "a table with a header only": (CSV.replace("table", "header") + "ok.toml", "line 2: there are no samples after the header"),
     "text where a number belongs": (CSV.replace("table", "word") + "ok.toml", "line 7, column 'pos': 'abc"),
     "a line that was cut off": (CSV.replace("table", "ragged") + "ok.toml", "2 cells, but the header has 3"),
@@ -230,6 +244,7 @@ REFUSED = {
     "a course for no policy": ("course none", "none"),
     "an unknown motion": ("standin s.toml --motion dance --out l.npz", "unknown motion 'dance'"),
     "a stand-in with an unknown key": ("standin spec.toml --out l.npz", "friction"),
+    "a stand-in drawn over a log": ("standin --random --out arm.npz", "arm.npz: a stand-in is written as .toml"),
     "a log of an unknown kind": ("standin s.toml --out log.txt", "written as .mcap, .npz or .csv"),
     "a motion of no length": ("standin s.toml --seconds=-1 --out l.npz", "a motion lasts between 0 and 36000 s"),
     "fits that are none": ("fit --compare folder pair", "folder"),
@@ -249,16 +264,36 @@ REFUSED = {
     "drives learned from degrees": ("actuator degrees.npz --out d", "q of shoulder_pan is in degrees"),
     "a loop for a policy that is no policy": ("close --policy unfinished --out c", "unfinished/policy.onnx: the file is empty"),
     "a loop that tunes what was not trained": ("close --base walk --out c", "walk: has no best.npz, so it cannot be tuned"),
+    "a loop without robot time": ("close --robot-time 0 --out c", "0 s of robot time are too few"),
+    "a training that goes on from nothing": ("train velocity --from gone --out r", "gone/run.json: there is no such file"),
+    "drives of two robots": ("actuator arm.npz bench.npz --out d", "are of different robots"),
+    "a network for its folder": ("course walk/policy.onnx", "is not a policy folder, which holds policy.onnx"),
     "a loop with one command of three": ("close --command 1 --out c", "velocity takes 3 numbers (vx, vy, yaw_rate), not 1"),
     "a loop that is told to fly": ("close --command 100,0,0 --out c", "--command: vx: 100 is not from"),
     "a loop with a mapping that is none": ("close --mapping none --out c", "unknown mapping 'none'"),
     "observations without their log": ("check walk --observations none.npz", "give the log, too (--log)"),
     "a mapping without its log": ("check walk --mapping so101", "--mapping is about a log"),
     "a policy for a robot without drives": ("check walk --robot bare.xml", "(it has no driven joints)"),
+    "a hand that is none": (
+        "run walk --robot standin:s.toml --steer telepathy",
+        "--steer takes keyboard, udp:PORT or a gamepad",
+    ),
+    "a log for a gamepad": ("run walk --robot standin:s.toml --steer arm.npz", "--steer takes keyboard, udp:PORT or a gamepad"),
+    "a run recorded as a table": ("run walk --robot standin:s.toml --out run.csv", "a run is written as .mcap"),
+    "a run over a log": ("run walk --robot standin:s.toml --out text.mcap", "a recording replaces nothing"),
+    "a port that is none": ("run walk --robot standin:s.toml --steer udp:70000", "--steer takes keyboard"),
+    "a keyboard that is none": ("run walk --robot standin:s.toml --steer keyboard", "needs a terminal to type in"),
+    "a check over an earlier one": ("check walk --out checked", "holds verdict.json of an earlier run"),
+    "a certificate for another robot": ("certify walk --robot arm", "FL_hip"),
+    "a certificate over an earlier one": (
+        "certify walk --out certified --on s.toml",
+        "holds certificate.json of an earlier run",
+    ),
     "an option misspelt": ("replay arm arm.npz --windw 1", "--windw"),
     "a command misspelt": ("inspct arm.npz", "inspct"),
 }
 FOUND = {
+    "a table in UTF-16, as Excel saves it": (CSV.replace("table", "wide") + "ok.toml", "wide.csv: 6.0 s; q, q_cmd"),
     "a URDF without its mesh": ("replay mesh.urdf table.csv --mapping j.toml --out u.html", "gone.stl"),
     "a log that lacks a joint": ("replay arm five_joints.npz --out five.html", "gripper"),
     "degrees for radians": ("inspect degrees.npz --robot arm", "in degrees"),

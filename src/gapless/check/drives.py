@@ -140,7 +140,8 @@ def gains(contract: Contract, robot: RobotModel) -> Iterator[Check]:
     if (kp <= 0).any() or (kd <= 0).any():
         none = [n for n, p, d in zip(joints.names, kp, kd, strict=True) if p <= 0 or d <= 0]
         sentence = f"{len(none)} joints have no stiffness or no damping, {none[0]} among them."
-        yield Check("gains", DRIVES, FAIL, sentence, float(min(kp.min(), kd.min())), 0.0, fix="State the gains of training.")
+        fix = "State the gains of training; where it had none, train with --kp and --kd."
+        yield Check("gains", DRIVES, FAIL, sentence, float(min(kp.min(), kd.min())), 0.0, fix=fix)
         return
     hertz = np.sqrt(kp / inertia) / math.tau
     slow, fast = int(np.argmin(hertz)), int(np.argmax(hertz))

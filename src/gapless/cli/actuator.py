@@ -71,10 +71,12 @@ def _sound(logs: list[Log], unreadable: list[str]) -> tuple[list[Log], list[str]
     """Logs that say nothing false of themselves, as there is no model to compare them with; and why others are left out."""
     from gapless.errors import BadInput
     from gapless.logs import ERROR, inspect
+    from gapless.measure import one_robot
 
     wrong = [next((f.sentence for f in inspect(log).findings if f.severity == ERROR), None) for log in logs]
     refused = [f"{log.name}: {why}" for log, why in zip(logs, wrong, strict=True) if why]
     kept = [log for log, why in zip(logs, wrong, strict=True) if not why]
     if not kept:
         raise BadInput(f"{refused[0]}; `gapless inspect` says more")
+    one_robot(kept)
     return kept, [*unreadable, *refused]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from gapless.cli import options
-from gapless.cli.options import Command, Flag, Json, Mapping
+from gapless.cli.options import Command, Flag, Json, Mapping, Overwrite
 
 if TYPE_CHECKING:
     from gapless.check import GateVerdict, PolicyCheck
@@ -32,6 +32,7 @@ def check(
     thresholds: Annotated[Path | None, tyro.conf.arg(metavar="TOML", help_behavior_hint="")] = None,
     task: Annotated[str | None, tyro.conf.arg(metavar="velocity|stand|reach|drive|swing", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Say whether a policy may run on a robot: files, network, observation, gains and a walk, the first that is wrong named.
@@ -61,8 +62,8 @@ def check(
     from gapless.errors import BadInput
     from gapless.logs import load_mapping, read
 
-    if out and out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: not a folder, so no results can be saved there")
+    if out:
+        options.result_folder(out, overwrite, "verdict.json")
     if not 0.1 <= seconds <= 600:
         raise BadInput(f"--seconds takes 0.1 to 600, not {seconds:g}")
     if mapping and log is None:

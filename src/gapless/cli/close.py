@@ -65,8 +65,7 @@ def close(
     from gapless.errors import BadInput
 
     out = options.wanted(out, "the loop", "out/close")
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: not a folder, so no results can be saved there")
+    options.result_folder(out, replace=True)  # what is finished there is kept
     given = {"task": task, "hoist": not no_hoist, "budget": robot_time, "iterations": iterations, "seed": seed}
     given |= {"mapping": mapping} if mapping else {}
     given |= {"command": tuple(options.numbers("command", command))} if command is not None else {}

@@ -56,8 +56,7 @@ def compare(
         raise BadInput(f"--jobs must be at least 1, not {jobs}")
     plan = plan_comparison(robot, techniques, mismatches, seeds, iterations, scratch, draws, first_seed)
     out = options.wanted(out, "the comparison", "out/compare")
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: not a folder, so no results can be saved there")
+    options.result_folder(out, replace=True)  # what is finished there is kept
     with stages() as tell:
         result = run(plan, out, jobs, ray, tell)
     result.save(out)

@@ -25,7 +25,7 @@ def inspect(
 
     For example `gapless inspect recording.mcap --robot quadruped`, or
     `gapless inspect motions/chirp_sweep --mapping so101 --robot so101.xml --plot chirp.html`.
-    Exits 0 if no error was found, 1 if one was, 2 if a log cannot be read.
+    Exits 0 if no error was found, 1 if one was, 2 if a log cannot be read; others are inspected all the same.
 
     Args:
         robot: A built-in robot or a model file: joint names, ranges and motion are compared with it.
@@ -34,16 +34,24 @@ def inspect(
     """
     import json as text
 
+    from gapless.errors import BadInput
     from gapless.logs import inspect as inspect_log, load_mapping, read
     from gapless.measure import model_findings
 
     options.can_write(plot, *options.PAGE)
     known, names = about.stated(), load_mapping(mapping) if mapping else None
     model = known.robot(robot) if robot else None
-    paths, results = options.log_paths(logs), []
+    paths, results, refused = options.log_paths(logs), [], list[str]()
     for path in paths:
-        log = read(path, names)
-        more = model_findings(known.twin(model, log, None, in_air), log) if model else ()
+        try:
+            log = read(path, names)
+            more = model_findings(known.twin(model, log, None, in_air), log) if model else ()
+        except BadInput as error:
+            if len(paths) == 1:
+                raise
+            refused.append(str(error))
+            options.tell(f"gapless: {error}")
+            continue
         result = inspect_log(log, model.ranges if model else None, delay, more)
         results.append(result)
         if not json:
@@ -55,6 +63,6 @@ def inspect(
             options.tell(f"drawn into {target}")
     errors = sum(result.errors for result in results)
     if json:
-        print(text.dumps({"errors": errors, "logs": [result.json() for result in results]}))
-    if errors:
-        sys.exit(1)
+        print(text.dumps({"errors": errors, "logs": [result.json() for result in results], "unreadable": refused}))
+    if refused or errors:
+        sys.exit(2 if refused else 1)

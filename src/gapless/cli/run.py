@@ -12,7 +12,7 @@ from gapless.cli import options
 from gapless.cli.options import Command, Flag, Json
 
 if TYPE_CHECKING:
-    from gapless.deploy import Runner
+    from gapless.deploy import Runner, Steer
 
 
 def run(
@@ -59,24 +59,20 @@ def run(
         host: With --view: open the page at this address of the computer, to whoever has the token that is printed.
         out: The recording.
     """
-    from gapless.deploy import run as deploy
-    from gapless.errors import BadInput
+    from gapless.deploy import Steer, run as deploy
     from gapless.policy import load_policy
 
-    if not (0 < seconds <= 24 * 3600 and 0 <= smooth <= 1):
-        raise BadInput(f"--seconds takes up to a day and --smooth up to 1 s, not {seconds:g} and {smooth:g}")
-    if host and not view:
-        raise BadInput("--host says where --view is opened: add --view")
-    options.can_write(out, *options.RECORDING)
+    _fits(seconds, smooth, host, view, out)
     loaded, asked = load_policy(policy), options.numbers("command", command)
     risk = "UNCHECKED: this policy has no passed verdict, and nothing says that it will not fall. " if unchecked else ""
     name = model or loaded.contract.robot.name
     with options.stopping() as stopped, contextlib.ExitStack() as stack:
+        steering = stack.enter_context(contextlib.closing(Steer(steer))) if steer else None
 
         def started(runner: "Runner") -> None:
             stopped.append(runner.stop)
             options.tell(f"{risk}Starting: Ctrl-C stops it softly")
-            stack.enter_context(_beside(runner, risk, steer, name if view else None, host))
+            stack.enter_context(_beside(runner, risk, steering, name if view else None, host))
 
         result = deploy(
             loaded, robot, model=model, command=asked, seconds=seconds,
@@ -88,17 +84,29 @@ def run(
     sys.exit(result.exit_code)
 
 
+def _fits(seconds: float, smooth: float, host: str | None, view: bool, out: Path | None) -> None:
+    """Refuse what cannot be, before anything begins."""
+    from gapless.errors import BadInput
+
+    if not (0 < seconds <= 24 * 3600 and 0 <= smooth <= 1):
+        raise BadInput(f"--seconds takes up to a day and --smooth up to 1 s, not {seconds:g} and {smooth:g}")
+    if host and not view:
+        raise BadInput("--host says where --view is opened: add --view")
+    options.can_write(out, "a run", ".mcap")
+    if out and out.exists():
+        raise BadInput(f"{out}: is there already; a recording replaces nothing")
+
+
 @contextlib.contextmanager
-def _beside(runner: "Runner", risk: str, steer: str | None, viewed: str | None, host: str | None) -> Iterator[None]:
+def _beside(runner: "Runner", risk: str, steering: "Steer | None", viewed: str | None, host: str | None) -> Iterator[None]:
     """A line in the terminal that says how the run goes, with its risk; steering and view where they are asked for."""
     from rich.console import Console
     from rich.live import Live
 
-    from gapless.deploy import LOCAL, Steer, View, beside
+    from gapless.deploy import LOCAL, View, beside
 
     console = Console(stderr=True)
     with contextlib.ExitStack() as stack:
-        steering = Steer(runner, steer) if steer else None
         view = View(viewed, len(runner.model.joints), host or LOCAL) if viewed else None
         line = (
             stack.enter_context(Live("", console=console, auto_refresh=False, transient=True)) if console.is_terminal else None

@@ -134,6 +134,7 @@ def _draw(robot: str, difficulty: str, seed: int, in_air: bool, out: Path | None
     from gapless.files import atomic
     from gapless.worlds import draw_standin, dump_standin
 
+    options.can_write(out, "a stand-in", ".toml")
     text = dump_standin(draw_standin(robot, difficulty, seed, in_air))
     out = options.wanted(out, "the stand-in", "secret.toml")
     with atomic(out) as part:

@@ -20,6 +20,8 @@ EVERY = 0.05
 def beside(runner: Runner, say: Callable[[str], None], steer: Steer | None, view: View | None) -> Iterator[None]:
     """Look at the run until this ends: `say` gets a line, `steer` is asked, and the view is shown what it needs."""
     ended = threading.Event()
+    if steer is not None:
+        steer.take(runner)
 
     def look() -> None:
         claim(RANK)  # else it could hold the interpreter that the loop waits for, while nobody lets it run
@@ -40,8 +42,6 @@ def beside(runner: Runner, say: Callable[[str], None], steer: Steer | None, view
             thread.join()
             if view is not None:
                 view.close()
-            if steer is not None:
-                steer.close()
 
 
 def status(runner: Runner) -> str:

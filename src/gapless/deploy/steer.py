@@ -38,30 +38,33 @@ SILENCE = 0.5
 
 
 class Steer:
-    """Takes what a person wants and asks the runner for it, within the contract's ranges."""
+    """Takes what a person wants and asks the runner that it was given to for it, within the contract's ranges."""
 
-    def __init__(self, runner: Runner, source: str):
-        self._runner, self.ignored = runner, 0
-        self._spans = [span or (-1.0, 1.0) for span in runner.contract.commands.values()]
-        self.command = np.array(runner.pilot.runtime.command[0])
-        self._heard = np.inf
+    def __init__(self, source: str):
+        self.ignored, self._heard = 0, np.inf
         self._file, self._socket, self.port = -1, None, 0
         kind, _, port = source.partition(":")
         if source == "keyboard":
             if not sys.stdin.isatty():
                 raise BadInput("--steer keyboard needs a terminal to type in")
             self._file, self._take = sys.stdin.fileno(), self._typed
-        elif kind == "udp" and port.isdigit() and int(port) < 65536:
+        elif kind == "udp" and port.isdecimal() and int(port) < 65536:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
                 self._socket.bind(("127.0.0.1", int(port)))
             except OSError as error:
                 raise BadInput(f"--steer {source}: cannot listen there ({error.strerror})") from None
             self.port, self._file, self._take = self._socket.getsockname()[1], self._socket.fileno(), self._told
-        elif Path(source).exists() and not Path(source).is_dir():
+        elif Path(source).is_char_device() or Path(source).is_fifo():
             self._file, self._take = os.open(source, os.O_RDONLY | os.O_NONBLOCK), self._pushed
         else:
             raise BadInput(f"--steer takes keyboard, udp:PORT or a gamepad's file such as /dev/input/js0, not {source!r}")
+
+    def take(self, runner: Runner) -> None:
+        """From now on this runner is steered."""
+        self._runner = runner
+        self._spans = [span or (-1.0, 1.0) for span in runner.contract.commands.values()]
+        self.command = np.array(runner.pilot.runtime.command[0])
 
     @contextlib.contextmanager
     def typing(self) -> Iterator[None]:

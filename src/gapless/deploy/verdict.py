@@ -14,6 +14,7 @@ def require_pass(policy: Policy, folder: Path, robot: str) -> None:
     how = f"run `gapless check POLICY --robot {robot} --out {folder}` first, or take the risk with --unchecked"
     if not (folder / FILE).is_file():
         raise BadInput(f"{folder}: the policy has no verdict; {how}")
+    how = how.replace(" first", " --overwrite first")
     check = PolicyCheck.load(folder)
     if check.outcome != "pass":
         raise BadInput(f"{folder}: the policy's verdict is {check.outcome!r} ({check.finding or 'undecided'}); {how}")

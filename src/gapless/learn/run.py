@@ -278,7 +278,6 @@ class _Training:
         from gapless.learn.learner import Learner
 
         torch.set_num_threads(1)  # sharing such small networks costs more than it gains, and sums do not depend on the machine
-        folder.mkdir(parents=True, exist_ok=True)
         self._run, self._folder, self._threads = run, folder, threads
         self._hashes = run.hashes()
         for what, known in run.sha256.items() if resume else ():
@@ -320,6 +319,8 @@ class _Training:
                 self.ranges.hardness = 1.0  # a policy that withstands pushes is not spared them
             with disk.refusing(f"{start}: its networks are of another task, robot or size", *MISFIT):
                 learner.start_from(networks, columns)
+        folder.mkdir(parents=True, exist_ok=True)
+        if start is not None:
             self.keep()  # before there is a run to resume
         self._run.save(folder)
         return start is not None

@@ -65,7 +65,10 @@ def load_policy(folder: str | Path) -> Policy:
     """The policy of a folder, after every file was found to belong to it and the golden frames to come out."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(f"{folder}: " + ("is not a policy folder" if folder.exists() else "there is no such folder"))
+        raise BadInput(
+            f"{folder}: "
+            + (f"is not a policy folder, which holds {', '.join(LIMITS)}" if folder.exists() else "there is no such folder")
+        )
     for name, limit in LIMITS.items():
         path = folder / name
         if not path.is_file():

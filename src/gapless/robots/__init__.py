@@ -5,6 +5,7 @@ MuJoCo model, its driven joints, base, feet, mass and control period by name, an
 assumed.
 """
 
+from gapless.robots.assumptions import NO_PERIOD
 from gapless.robots.drawing import draw, studio, write_apng
 from gapless.robots.drives import (
     ONE_AXIS,

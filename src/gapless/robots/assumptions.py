@@ -11,6 +11,10 @@ from gapless.robots.model import home_key
 
 DEFAULT_CONTROL_DT = 0.02
 """Control period where a model does not name one: 50 Hz, what legged policies run at [s]."""
+NO_PERIOD = (
+    f"the file does not say how often commands come (numeric control_dt): every {DEFAULT_CONTROL_DT} s, rounded to whole "
+    "physics steps (--control-dt)"
+)
 CLOSE = 0.01
 """How far a home pose may be beyond a joint's range before it is said: limits are soft [rad or m]."""
 _TRANSMISSIONS = {
@@ -70,7 +74,7 @@ def assumptions(spec: mujoco.MjSpec, model: mujoco.MjModel) -> Iterator[str]:
     if not model.nactuator:
         yield "no actuators: joints are passive unless gains are given"
     if stated_period(model) is None:
-        yield f"no numeric control_dt: commands every {DEFAULT_CONTROL_DT} s, rounded to whole physics steps"
+        yield NO_PERIOD
 
 
 def _said_of(model: mujoco.MjModel, actuator: int) -> str | None:
