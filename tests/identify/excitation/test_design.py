@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gapless.errors import BadInput
+from gapless.identify.excitation import design
 from gapless.identify.excitation.design import WORK, excite
 from gapless.identify.excitation.information import Judge, Uncertain, uncertain
 from gapless.identify.excitation.limits import Guard, home_pose, limits_of
@@ -135,6 +136,16 @@ def test_an_interrupted_search_keeps_the_best_so_far():
     found = excite(twin, known(twin), 5.0, limits_of(twin), np.random.default_rng(0), tick=interrupt)
     assert found.candidates == 8
     assert found.left["designed"] < 1
+
+
+def test_where_no_stretch_keeps_the_limits_a_usual_motion_that_does_is_given_and_said(monkeypatch):
+    monkeypatch.setattr(design, "TRIES", 0)  # no stretch is drawn in until it keeps them
+    twin = Twin.load("bench")
+    bounds = limits_of(twin)
+    found = excite(twin, known(twin), 5.0, bounds, np.random.default_rng(0), work=0.001 * WORK)
+    assert any("no stretch of motion kept the limits" in warning for warning in found.warnings)
+    assert found.left["designed"] == min(found.left.values()) < 1
+    assert (found.peaks.torque <= bounds.torque).all() and (found.peaks.speed <= bounds.speed).all()
 
 
 SERVO = '<position joint="{0}" kp="{1}" kv="{2}" forcerange="-{3} {3}"/>'

@@ -169,10 +169,15 @@ def excite(
     parts = max(1, round(seconds / STRETCH))
     best, tried = _search(judge, periods // parts, parts, rng, work, tick)
     tick(1.0, "comparing the motions")
-    rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
-    motions = np.concatenate([usual, _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])])
-    after, left = _expected(judge, motions)
     warnings = _unchecked(judge, bounds, still)
+    if len(best):
+        rest = np.tile(judge.home, (periods - parts * (periods // parts), 1))
+        designed = _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])
+    else:
+        designed = usual[:1]
+        warnings.append(f"no stretch of motion kept the limits ({judge.tightest}); a larger --effort tries more")
+    motions = np.concatenate([usual, designed])
+    after, left = _expected(judge, motions)
     for i in np.flatnonzero(left < left[-1]):  # so far only a few robots keep the limits with them
         motions[[i]] = _kept(judge, motions[[i]])
         after[[i]], left[[i]] = _expected(judge, motions[[i]])
@@ -268,7 +273,7 @@ def _kept(judge: Judge, motions: Array, drawn: int = CHECKED) -> Array:
 def _search(
     judge: Judge, periods: int, parts: int, rng: np.random.Generator, work: float, tick: Callable[[float, str], object]
 ) -> tuple[Array, int]:
-    """The stretches (parts, periods, joints) that tell most together, and how many were tried."""
+    """The stretches (parts, periods, joints) that tell most together, none where none kept the limits; how many were tried."""
     family = Family(judge, periods)
     genes: list[Array] = []
     motions: list[Array] = []
@@ -276,10 +281,7 @@ def _search(
     chosen: list[int] = []
     start, tried, what = judge.steps, 0, judge.what
     try:
-        while (done := (judge.steps - start) * judge.twin.model.nv / work) < 1.0 or not chosen:
-            if done > 1.0:
-                tried_more = "a larger --effort tries more"
-                raise BadInput(f"the limits leave no room: in every motion that was tried {judge.tightest}; {tried_more}")
+        while (done := (judge.steps - start) * judge.twin.model.nv / work) < 1.0:
             bred = done > EXPLORED and len(genes) >= BATCH
             if bred:
                 pool, best = np.stack(genes), _by_joint(judge, np.stack(informations))
@@ -299,7 +301,7 @@ def _search(
     except KeyboardInterrupt:
         if not chosen:
             raise
-    return np.stack([motions[i] for i in chosen]), tried
+    return np.array([motions[i] for i in chosen]), tried
 
 
 def _together(what: Uncertain, informations: Array, parts: int) -> list[int]:

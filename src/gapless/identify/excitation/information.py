@@ -19,6 +19,7 @@ CHECKED = 32  # and in the end
 FILLED = 0.96  # share of a design's limits that a motion is filled to
 SATURATED = 1.5  # a drive at its limit would need more than it shows: about as much, so that motions shrink fast enough
 BASE = 0.7  # share of a design's limits that the way into a pose and back may take: the rest is for moving about it
+DRAWN_IN = 0.2  # share of its motion below which a joint that breaks a limit is moved to do so by others
 STANDS = 1.0  # s: for so long robots must keep the limits where they stand, and then when they are nudged
 NUDGE = 0.005  # rad: by as little,
 NUDGED = 0.2  # and by no more than this share of what the jumps of its commands allow
@@ -299,6 +300,8 @@ class Judge:
             if fine.all():
                 break
             shrink = np.where(worst > 1.0, (0.98 / np.maximum(worst, 1.0)) ** 2, 1.0)  # squared, as a clipped torque hides more
+            helpless = (worst > 1.0) & (scale[todo] < DRAWN_IN)
             scale[todo] *= np.maximum(shrink, 0.4)
-            scale[~fine] *= 0.95  # and its other joints, as these may be what moves it
+            others = np.where(helpless.any(axis=1), 0.7, 0.95)  # its other joints, as these may be what moves it
+            scale[~fine] *= others[~fine[todo], None]
         return motions, scale, fine
