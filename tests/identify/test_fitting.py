@@ -1,5 +1,7 @@
 """Fits: a stand-in's secrets, the rung that it needs, and a real robot's figure."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,23 @@ def test_a_log_too_short_or_without_commands_is_refused():
         log = Log.from_arrays(twin.joints, t, dict.fromkeys(signals, np.sin(t)[:, None]))
         with pytest.raises(BadInput, match=reason):
             fit_admitted(twin, [log])
+
+
+class Exact(Armature):
+    """An armature that cannot be wrong."""
+
+    def bind(self, model):
+        bound = super().bind(model)
+        return replace(bound, parameters=tuple(replace(p, tolerance=0.0) for p in bound.parameters))
+
+
+def test_a_number_that_cannot_be_wrong_must_be_fixed():
+    twin = Twin.load("bench", mechanisms=[Gains(), Exact(), Latency()])
+    t = np.arange(400) * 0.02
+    log = Log.from_arrays(twin.joints, t, dict.fromkeys(("q", "q_cmd"), 0.1 * np.sin(t)[:, None]))
+    (name,) = [n for n in twin.space.names if n.startswith("armature")]
+    with pytest.raises(BadInput, match=f"{name} has a tolerance of zero.*--fix {name}="):
+        fit_admitted(twin, [log])
 
 
 def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():

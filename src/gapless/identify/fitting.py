@@ -65,7 +65,7 @@ def fit_admitted(
     started = time.perf_counter()
     if not logs:
         raise BadInput("there is no log to fit to")
-    known = _learned(twin) | dict(twin.space.fix(fixed or {}).fixed)
+    known = _known(twin, fixed or {})
     if not twin.joints:
         raise BadInput(f"{twin.name} has no drives, so there is nothing to fit; state gains (kp, kd) for its joints")
     moving(logs)
@@ -118,10 +118,15 @@ def _coupled(twin: Twin) -> bool:
     return twin.floating or bool(network_drives(twin.model))
 
 
-def _learned(twin: Twin) -> dict[str, float]:
-    """What scales the networks that drives follow, which were learned as they are."""
+def _known(twin: Twin, fixed: Mapping[str, float]) -> dict[str, float]:
+    """What is not fitted: what a user fixed, and what scales networks that drives follow, which were learned as they are."""
     laws = {f"{quantity}/{joint}" for quantity in LAW for joint in network_drives(twin.model)}
-    return {p.name: p.nominal for p in twin.space.parameters if p.name in laws}
+    known = {p.name: p.nominal for p in twin.space.parameters if p.name in laws} | dict(twin.space.fix(fixed).fixed)
+    for p in twin.space.parameters:
+        if p.tolerance == 0 and p.name not in known:
+            way = f"give it one, or fix it (--fix {p.name}={p.nominal:g})"
+            raise BadInput(f"{p.name} has a tolerance of zero, so no log can move it: {way}")
+    return known
 
 
 def _middle(twin: Twin, logs: Sequence[Log]) -> dict[str, float]:
