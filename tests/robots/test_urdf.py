@@ -54,6 +54,18 @@ def test_a_light_wrist_holds_what_it_carries(tmp_path):
     assert abs(data.qpos[0]) < 0.21  # at zero it is level, and weighs 1 N m, for which the file allows 5
 
 
+def test_guessed_drives_hold_links_that_hardly_move_but_together(tmp_path):
+    upper, lower = link("upper", mass=0.1, i=1e-4, j=1e-4), link("lower", i=1e-4, j=1e-4)
+    lower = lower.replace("<inertial>", '<inertial><origin xyz="0 0 -0.3"/>')
+    elbow = joint("elbow", "upper", "lower").replace("<parent", '<origin xyz="0 0 -0.05"/><parent')
+    robot = load_robot(urdf(tmp_path, link("base"), upper, lower, joint("shoulder", "base", "upper"), elbow))
+    data = mujoco.MjData(robot.model)
+    data.qvel[:] = 0.01
+    for _ in range(1000):
+        mujoco.mj_step(robot.model, data)
+    assert np.abs(data.qvel).max() < 1e-3
+
+
 def test_friction_that_eats_the_drive_is_said(tmp_path):
     stuck = '<limit lower="-1" upper="1" effort="5" velocity="2"/><dynamics friction="4"/>'
     robot = load_robot(urdf(tmp_path, link("a"), link("b"), joint("one", "a", "b", more=stuck)))

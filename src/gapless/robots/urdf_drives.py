@@ -62,6 +62,9 @@ def put_drives(urdf: Urdf) -> list[str]:
         if effort:  # the limit is the drive's: there it can be found wrong
             drive.forcelimited, drive.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, [-effort, effort]
             spec.joint(name).actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE
+    option = urdf.robot.find("mujoco/option")
+    if option is None or "integrator" not in option.attrib:  # coupled links are lighter than each alone: stiff, for Euler
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.add_key(name="home", qpos=home)
     said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
     said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
