@@ -4,8 +4,8 @@
 
 Robots are the models of shared/data/models, and 20 URDF files of the package example-robot-data where it is installed. Each is
 given the same three secrets (drives at 0.8 of their gain, 12 ms of delay, 0.05 N m of dry friction more; everything else within
-its tolerance), moves for 20 s with its base held, and goes through the commands as a user would type them. With --keep every
-finished stage is written to a file, and what the file has is not run again. `--load-only` loads all URDF files and does
+its tolerance), moves for --seconds with its base held, and goes through the commands as a user would type them. With --keep
+every finished stage is written to a file, and what the file has is not run again. `--load-only` loads all URDF files and does
 nothing else.
 """
 
@@ -25,8 +25,7 @@ from gapless.files import atomic
 
 STAGES = ("robots", "standin", "inspect", "replay", "gap", "fit", "excite", "export")
 NEEDS = {"inspect": "standin", "replay": "standin", "gap": "standin", "fit": "standin", "export": "fit"}
-SECONDS = 20.0
-PATIENCE = 600.0  # s that one command may take
+PATIENCE = 1200.0  # s that one command may take
 TOO_LONG = -1  # the exit code of one that takes longer
 SECRETS = """robot = "{robot}"
 in_air = {in_air}
@@ -105,7 +104,7 @@ def called(robots: list[Path]) -> dict[str, Path]:
     return {r.stem if stems.count(r.stem) == 1 else f"{r.parent.parent.name}/{r.stem}": r for r in robots}
 
 
-def tried(robot: Path, stages: list[str], folder: Path, seed: int, kept: Stages) -> Stages:
+def tried(robot: Path, stages: list[str], folder: Path, seed: int, seconds: float, kept: Stages) -> Stages:
     """Every stage of one robot that the stages before allow; those that were kept are not run again."""
     floating = bool(json.loads(run("robots", str(robot), "--json")["printed"] or "{}").get("floating"))
     gains = GAINS.get(robot.stem)
@@ -115,7 +114,7 @@ def tried(robot: Path, stages: list[str], folder: Path, seed: int, kept: Stages)
     spec.write_text(SECRETS.format(robot=robot, in_air="true" if floating else "false", seed=seed))
     commands = {
         "robots": ("robots", str(robot), "--json"),
-        "standin": ("standin", str(spec), "--seconds", str(SECONDS), *told, "--out", log),
+        "standin": ("standin", str(spec), "--seconds", str(seconds), *told, "--out", log),
         "inspect": ("inspect", log, "--robot", str(robot), "--json"),
         "replay": ("replay", str(robot), log, *held, "--json"),
         "gap": ("gap", str(robot), log, *held, "--json"),
@@ -166,6 +165,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="parts of the names of robots, with commas between them")
     parser.add_argument("--stages", default=",".join(STAGES), help="which commands")
     parser.add_argument("--seed", type=int, default=7, help="of the tolerances and the motion")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each robot's motion")
     parser.add_argument("--keep", type=Path, help="JSON file of what is finished, which is not run again")
     parser.add_argument("--load-only", action="store_true", help="load every URDF file of example-robot-data, and nothing else")
     parser.add_argument("--table", action="store_true", help="print what --keep has as a table, and run nothing")
@@ -180,7 +180,7 @@ def main() -> None:
         if wanted and not any(part in name for part in wanted):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            result[name] = tried(robot, stages, Path(folder), options.seed, result.get(name, {}))
+            result[name] = tried(robot, stages, Path(folder), options.seed, options.seconds, result.get(name, {}))
         if options.keep:
             with atomic(options.keep) as part:
                 part.write_text(json.dumps(result, indent=1))
