@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gapless.gap import gap_off
 from gapless.identify import hidden, hidden_section
-from gapless.report import GREY, ORANGE, Cell, Plot, Section, Table, Verdict, dots, known, literal, percent, short
+from gapless.report import GREY, ORANGE, Cell, Plot, Section, Table, Verdict, dots, known, literal, percent, short, span
 
 if TYPE_CHECKING:
     from gapless.explain.causes import Cause
@@ -73,19 +73,11 @@ def _summary(diagnosis: Diagnosis) -> Section:
     """The causes and what they were found to be, and the robot beside its twins."""
     rows = []
     for c in diagnosis.explanation.mechanisms:
-        given, found = (_span([(getattr(p, side), p.unit) for p in c.parameters.values()]) for side in ("nominal", "value"))
+        given, found = (span([(getattr(p, side), p.unit) for p in c.parameters.values()]) for side in ("nominal", "value"))
         rows.append([cause(c), percent(c.share), given, found])
     rows += [[label, percent(share), "", ""] for label, share in _rest(diagnosis).items()]
     table = Table(("why", "share of the error", "in the model", "found"), rows)
     return Section("At a glance", "", table, film=diagnosis.gap.moving)
-
-
-def _span(values: list[tuple[float, str]]) -> str:
-    """Numbers of several joints, with their unit, in a word: one where they agree, else the least and the largest."""
-    if not values:
-        return "–"
-    low, high = short(min(values)[0]), short(max(values)[0])
-    return f"{low if low == high else f'{low} to {high}'} {values[0][1]}".strip()
 
 
 def glance(diagnosis: Diagnosis) -> list[RenderableType]:

@@ -33,6 +33,7 @@ from gapless.report import (
     notes,
     short,
     size,
+    span,
 )
 from gapless.worlds import film
 
@@ -51,9 +52,9 @@ PREDICTIONS = ("command", "delayed", "given", "heldout")
 def sections(fit: Fit) -> Iterator[Section | None]:
     """The page after its verdict."""
     yield _baselines(fit)
+    yield _summary(fit)
     yield _trust(fit)
     yield _unknown(fit)
-    yield _moving(fit)
     yield hidden_section(fit.limits)
     yield _errors(fit)
     yield from _by_joint(fit.traces)
@@ -65,13 +66,33 @@ def sections(fit: Fit) -> Iterator[Section | None]:
     yield fit.origin.section(("computing time", f"{fit.seconds:.1f} s"), ("fitted to", fit.used))
 
 
-def _moving(fit: Fit) -> Section | None:
-    """The robot of the first log beside its twins; a free base stays at home."""
-    if not (fit.traces and fit.twin):
-        return None
-    first = fit.traces[0]
-    made = film(fit.twin, first.time, {"measured": first.measured, "fitted": first.heldout, "as given": first.given})
-    return Section("The robot and its twins", f"The first seconds of {names_of([first])[0]}.", film=made) if made else None
+def _summary(fit: Fit) -> Section | None:
+    """What each quantity was found to be, and the robot of the first log beside its twins; a free base stays at home."""
+    rows, loose = [], []
+    for quantity, members in by_quantity(fit).items():
+        sure = [p for p in members.values() if p.sure]
+        if sure:
+            rows.append([quantity, *(span((getattr(p, side), p.unit) for p in sure) for side in ("nominal", "value"))])
+        else:
+            loose.append(quantity)
+    rows += [["not determined", "", few(loose)]] if loose else []
+    table, text, made = Table(("number", "in the model", "found"), rows) if rows else None, list[str](), None
+    if table:
+        text.append("Where joints differ, the least and the largest of them; intervals are under Parameters.")
+    if fit.traces and fit.twin:
+        first = fit.traces[0]
+        made = film(fit.twin, first.time, {"measured": first.measured, "fitted": first.heldout, "as given": first.given})
+        text += [f"The robot moves as in the first seconds of {names_of([first])[0]}."] * (made is not None)
+    return Section("At a glance", text, table, film=made) if made or table else None
+
+
+def by_quantity(fit: Fit | WalkingFit) -> dict[str, dict[str, Estimate]]:
+    """What was found, by quantity and then by joint or link."""
+    groups: dict[str, dict[str, Estimate]] = {}
+    for name, p in fit.parameters.items():
+        quantity, _, owner = name.partition("/")
+        groups.setdefault(quantity, {})[owner] = p
+    return groups
 
 
 def glance(fit: Fit) -> Iterable[RenderableType]:
@@ -203,10 +224,6 @@ def parameters_section(fit: Fit | WalkingFit) -> Section | None:
     """What was found, as a table and a plot for each quantity."""
     if not fit.parameters:
         return None
-    groups: dict[str, dict[str, Estimate]] = {}
-    for name, p in fit.parameters.items():
-        quantity, _, owner = name.partition("/")
-        groups.setdefault(quantity, {})[owner] = p
     rows = []
     for name, p in fit.parameters.items():
         remark = "at a bound: do not rely on it" if p.at_bound else "" if p.identified else "not determined by these logs"
@@ -215,7 +232,7 @@ def parameters_section(fit: Fit | WalkingFit) -> Section | None:
     head = ("parameter", "", "as given", "fitted", "90 % interval", "unit")
     legend = (("fitted", RED), ("not determined, or at a bound", ORANGE), ("as given", GREY))
     table = Table(head, rows, words=2, fold=f"All {len(rows)} parameters in numbers")
-    plots = [_intervals(quantity, members) for quantity, members in groups.items()]
+    plots = [_intervals(quantity, members) for quantity, members in by_quantity(fit).items()]
     return Section("Parameters", text, table, legend, plots, narrow=True)
 
 

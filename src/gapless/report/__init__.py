@@ -19,4 +19,4 @@ from gapless.report.sections import (
     dots,
     line,
 )
-from gapless.report.words import few, known, literal, percent, short, shown, size
+from gapless.report.words import few, known, literal, percent, short, shown, size, span

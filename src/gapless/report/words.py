@@ -36,6 +36,15 @@ def short(value: Any) -> str:
     return f"{rounded:.0f}" if 1e3 <= abs(rounded) < 1e6 else f"{rounded:.3g}" if abs(rounded) > 1e-8 else "0"
 
 
+def span(values: Iterable[tuple[float, str]]) -> str:
+    """Numbers of several joints, with their unit, in a word: one where they agree, else the least and the largest."""
+    every = sorted(values)
+    if not every:
+        return "–"
+    low, high = short(every[0][0]), short(every[-1][0])
+    return f"{low if low == high else f'{low} to {high}'} {every[0][1]}".strip()
+
+
 def few(names: Iterable[str], most: int = 4) -> str:
     """Names in a sentence, not more than so many."""
     every = list(names)
