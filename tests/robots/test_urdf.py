@@ -280,3 +280,18 @@ def test_a_light_joint_gets_a_drive_that_overcomes_its_friction(tmp_path):
         more = limit.format(effort, friction)
         robot = load_robot(urdf(tmp_path, link("base"), link("arm", i=1e-4), joint("j", "base", "arm", more=more)))
         assert robot.model.actuator_gainprm[0, 0] == pytest.approx(expected)
+
+
+def test_a_wrist_that_weighs_next_to_nothing_gets_a_rotor_and_follows(tmp_path):
+    parts = [link(name, i=i, j=i) for name, i in (("base", 1.0), ("upper", 0.05), ("lower", 0.02), ("hand", 1e-5))]
+    pairs = (("shoulder", "base", "upper"), ("elbow", "upper", "lower"), ("wrist", "lower", "hand"))
+    robot = load_robot(urdf(tmp_path, *parts, *(joint(*pair) for pair in pairs)))
+    assert "light joints were given rotors, of which a URDF says nothing: wrist" in said(robot)
+    model, data = robot.model, mujoco.MjData(robot.model)
+    dof = model.joint("wrist").dofadr[0]
+    assert model.dof_armature[dof] == pytest.approx(0.1 * 0.02, rel=0.1)
+    assert not model.dof_armature[[model.joint(name).dofadr[0] for name in ("shoulder", "elbow")]].any()
+    model.dof_frictionloss[dof] = 0.05  # of a small gear, which would hold a drive as weak as the link is light
+    data.ctrl[model.actuator("wrist").id] = 0.5
+    mujoco.mj_step(model, data, 1000)
+    assert data.qpos[model.joint("wrist").qposadr[0]] == pytest.approx(0.5, abs=0.05)

@@ -14,6 +14,10 @@ from gapless.robots.urdf import Urdf, number
 SLOWEST, FASTEST = 20.0, 60.0
 """Bandwidths between which a position loop of an unknown drive is put [rad/s]: 3 Hz, as arms follow, to 10 Hz, as legs do."""
 
+LIGHTEST = 0.1
+"""Share of the inertia of a robot's median joint that each joint has at least: what lacks is its rotor's, which a URDF does not
+state. Drives of a robot are of like make, and a wrist as weak as it is light would follow nothing."""
+
 WITHIN = 0.05
 """How far from its command dry friction and weight may hold a joint [rad or m]."""
 
@@ -26,8 +30,8 @@ def put_drives(urdf: Urdf) -> list[str]:
 
     A joint takes what its control interface says (ros2_control, or a transmission), else positions. The gain of a position
     loop is the torque limit over 1 rad, within the bandwidths above; it is damped critically, both at the joint's own inertia
-    in the home pose. Where the file's friction or the weight of what it carries would hold the joint back all the same, it is
-    as much as overcomes that, up to the torque limit over 1 rad.
+    in the home pose, to which a light joint's rotor is added. Where the file's friction or the weight of what it carries would
+    hold the joint back all the same, it is as much as overcomes that, up to the torque limit over 1 rad.
     """
     spec, model = urdf.spec, urdf.spec.copy().compile()
     limits = {
@@ -39,6 +43,7 @@ def put_drives(urdf: Urdf) -> list[str]:
         return []
     home = home_within(model)
     (inertia, weight), takes = _loads(model, home), _interfaces(urdf.robot)
+    rotor = _rotors(model, free, inertia)
     efforts = {
         model.joint(j).name: max(0.0, number(limits[n], "effort")) if (n := model.joint(j).name) in limits else 0.0
         for j in free
@@ -47,11 +52,12 @@ def put_drives(urdf: Urdf) -> list[str]:
     held, weak = list[str](), list[str]()
     for name, effort in ((name, effort) for name, effort in efforts.items() if name not in idle):
         dof = int(model.joint(name).dofadr[0])
-        own, drag, stuck, hangs = (float(a[dof]) for a in (inertia, model.dof_damping, model.dof_frictionloss, weight))
+        own, drag, stuck, hangs = (float(a[dof]) for a in (inertia + rotor, model.dof_damping, model.dof_frictionloss, weight))
         kp = float(np.clip(effort, own * SLOWEST**2, own * FASTEST**2))
         kp = max(kp, min(max(drag * SLOWEST, (stuck + hangs) / WITHIN), effort or np.inf))
         held += [name] if stuck > HELD * kp and takes.get(name) != "effort" else []
         weak += [name] if 0 < effort < hangs else []
+        spec.joint(name).armature += rotor[dof]
         drive = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if takes.get(name) == "velocity":
             drive.set_to_velocity(kv=own * SLOWEST)
@@ -67,6 +73,8 @@ def put_drives(urdf: Urdf) -> list[str]:
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.add_key(name="home", qpos=home)
     said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
+    light = [model.joint(j).name for j in free if rotor[model.jnt_dofadr[j]]]
+    said += [f"light joints were given rotors, of which a URDF says nothing: {few(light)}"] if light else []
     said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
     if held:
         said.append(f"dry friction in the file holds joints back by more than {HELD:g} rad, check <dynamics>: {few(held)}")
@@ -87,6 +95,16 @@ def _loads(model: mujoco.MjModel, pose: Array) -> tuple[Array, Array]:
     weight = np.zeros(model.nv)
     weight[model.jnt_dofadr] = model.body_subtreemass[model.jnt_bodyid] * np.linalg.norm(model.opt.gravity) * reach
     return full.diagonal().copy(), weight
+
+
+def _rotors(model: mujoco.MjModel, joints: list[int], inertia: Array) -> Array:
+    """What is lacking of the inertia of joints, by a share of the median of their kind (turning, sliding). Shape: (dofs,)."""
+    out = np.zeros(model.nv)
+    for kind in ONE_AXIS:
+        dofs = model.jnt_dofadr[[j for j in joints if model.jnt_type[j] == kind]]
+        if len(dofs):
+            out[dofs] = np.maximum(LIGHTEST * np.median(inertia[dofs]) - inertia[dofs], 0.0)
+    return out
 
 
 def _interfaces(robot: Element) -> dict[str, str]:
