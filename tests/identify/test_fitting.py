@@ -1,9 +1,11 @@
 """Fits: a stand-in's secrets, the rung that it needs, and a real robot's figure."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gapless.errors import BadInput
 from gapless.identify import Fit, fit, fit_admitted
@@ -123,6 +125,20 @@ def test_a_number_that_cannot_be_wrong_must_be_fixed():
     (name,) = [n for n in twin.space.names if n.startswith("armature")]
     with pytest.raises(BadInput, match=f"{name} has a tolerance of zero.*--fix {name}="):
         fit_admitted(twin, [log])
+
+
+def test_a_fit_has_the_same_bits_whatever_threads_numpy_was_loaded_with():
+    class Seen(Exception):
+        pass
+
+    def tick(text: str) -> None:
+        raise Seen({p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"})
+
+    twin = Twin.load("bench")
+    t = np.arange(400) * 0.02
+    log = Log.from_arrays(twin.joints, t, {"q_cmd": 0.3 * np.sin(t)[:, None], "q": 0.3 * np.sin(t - 0.05)[:, None]})
+    with threadpool_limits(2, "blas"), pytest.raises(Seen, match=re.escape("{1}")):
+        fit_admitted(twin, [log], tick)
 
 
 def test_lost_frames_neither_count_as_errors_nor_move_the_held_out_blocks():

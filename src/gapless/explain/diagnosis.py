@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from gapless import checks
 from gapless.explain import page
 from gapless.explain.causes import Explanation, explain
@@ -63,6 +65,7 @@ def diagnose(
     return diagnose_admitted(twin, admit(twin, logs), tick, task)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # sums of several threads end in other bits, on which near ties can hang
 def diagnose_admitted(
     twin: Twin, admitted: Admitted, tick: Callable[[str, float | None], object], task: Mapping[str, float] | None = None
 ) -> Diagnosis:

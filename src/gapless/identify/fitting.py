@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from gapless.arrays import Array, Bools
 from gapless.errors import BadInput
@@ -40,6 +41,7 @@ LAW = ("gains.kp", "gains.kd", "motor.strength")  # of a drive
 FAR = 1.5  # scaled units: how far off a second start is
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # sums of several threads end in other bits, on which near ties can hang
 def fit_admitted(
     twin: Twin,
     logs: Sequence[Log],
