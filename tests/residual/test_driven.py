@@ -14,7 +14,7 @@ from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.identify import fit
 from gapless.logs import Log, write
-from gapless.residual import load_drives
+from gapless.residual import load_drives, must_be_torque
 from gapless.twin import DRIVE_LAGS, DriveLaw, DriveNet, Gains, Motor, Point, Twin, as_given, load_recipe, network_drives
 from gapless.worlds import StandIn, StandInSpec, Worlds, build_standin, plan_motion, record, replay
 
@@ -179,3 +179,11 @@ def test_a_fit_keeps_the_law_that_was_learned_and_finds_what_is_around_it(drives
     assert found.heldout.fit < 0.9 * found.heldout.given
     values = dict(zip(found.twin.space.names, found.values, strict=True))
     assert values["gains.kp/servo"] == pytest.approx(17.8) and values["motor.strength/servo"] == 1.0
+
+
+def test_torque_that_the_drive_cannot_give_is_a_current_or_a_count() -> None:
+    twin, log = Twin.load("bench"), moved(1, 3.0)
+    must_be_torque(twin, [log])
+    milliamps = dataclasses.replace(log["tau"], values=1000 * log["tau"].values)
+    with pytest.raises(BadInput, match="is it a current or a count"):
+        must_be_torque(twin, [dataclasses.replace(log, signals={**log.signals, "tau": milliamps})])

@@ -21,6 +21,7 @@ from gapless.logs import Log
 from gapless.plain import NOT_SAVED
 from gapless.report import Result, Section, Table, Verdict, in_terminal, percent
 from gapless.residual.files import save_drives
+from gapless.residual.told import Gains, as_told, read_from_current
 from gapless.residual.training import rounded
 from gapless.twin import DRIVE_HIDDEN, DRIVE_LAGS, DriveNet, Point, Twin, drive_forward, recipe_of, save_belief
 
@@ -82,6 +83,8 @@ class Actuator(Result):
     seconds_given: float
     model: dict[str, InModel]
     """By joint of the robot's model, where one was given."""
+    notes: list[str]
+    """What was left out, and what the torque really is."""
     nets: dict[str, DriveNet] = field(default_factory=dict, metadata=NOT_SAVED)
     twin: Twin | None = field(default=None, metadata=NOT_SAVED)
     """With the networks in place of its drives' laws."""
@@ -112,7 +115,10 @@ class Actuator(Result):
         if self.model:
             yield self._in_model()
         share = round(100 * TRAIN)
-        yield Section("What it is from", [f"Learned from the first {share} % of each log and judged by the rest: {self.used}."])
+        yield Section(
+            "What it is from",
+            [f"Learned from the first {share} % of each log and judged by the rest: {self.used}.", *self.notes],
+        )
 
     def glance(self) -> Iterable[RenderableType]:
         return [in_terminal(s) for s in (self._laws(), *([self._in_model()] if self.model else []))]
@@ -140,14 +146,23 @@ class Actuator(Result):
             save_belief(Point(self.twin.space, self.twin.space.nominal), Path(folder) / "belief.json", recipe_of(self.twin))
 
 
-def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
-    """Learn the torque of each drive from logs that measured it."""
+def learn_actuator(logs: Sequence[Log], seed: int = 0, gains: Gains | None = None) -> Actuator:
+    """Learn the torque of each drive from logs that measured it.
+
+    gains: kp and kd by joint [N m/rad, N m s/rad], of drives whose gains the logs do not say.
+    """
     command = _command(logs)
     length = sum(float(log["tau"].time[-1] - log["tau"].time[0]) for log in logs)
-    if length < LEAST:
+    logs, left_out = as_told(logs, command, gains or {})
+    used = (1 - left_out) * length
+    if used < LEAST:
         raise BadInput(
-            f"the logs last {length:.2g} s, and {LEAST:g} s are needed to learn from one part and be judged by the rest"
+            f"the logs last {used:.2g} s, and {LEAST:g} s are needed to learn from one part and be judged by the rest"
         )
+    notes = [f"{percent(left_out)} of the torque was left out: it was given under other gains, or the drive was off."]
+    notes = [] if left_out == 0 else notes
+    for joint, constant in read_from_current(logs).items():
+        notes += [f"Torque of {joint} is its current times {constant:.4g} N m/A, so it lacks what its gears rub."]
     joints, nets, rng = {}, {}, np.random.default_rng(seed)
     for joint in logs[0]["tau"].columns:
         parts = [_samples(log, joint, command) for log in logs]
@@ -160,7 +175,7 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
             )
         nets[joint] = _trained(joint, command.removesuffix("_cmd"), inputs[first], torque[first], rng)
         joints[joint] = _laws(inputs, torque, first, late, nets[joint])
-    return Actuator(command, joints, length, length, {}, nets)
+    return Actuator(command, joints, used, length, {}, notes, nets)
 
 
 def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = DRIVE_LAGS) -> Array:
@@ -187,6 +202,11 @@ def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Bools, A
 def _command(logs: Sequence[Log]) -> str:
     for log in logs:
         missing = [s for s in ("q", "dq", "tau") if s not in log.signals]
+        if missing == ["tau"] and "current" in log:
+            raise BadInput(
+                f"{log.name}: has the current of motors and no torque: map it to tau with the torque constant as its `scale`, "
+                "or use `gapless fit --residual auto`, which needs no torque"
+            )
         if missing:
             raise BadInput(
                 f"{log.name}: has no {' and no '.join(missing)}, and an actuator network learns measured torque (tau)"
