@@ -54,7 +54,7 @@ def test_logs_that_cannot_teach_torque_get_a_sentence() -> None:
     without = Log.from_arrays(["knee"], bare["q"].time, {"q": bare["q"].values, "q_cmd": bare["q"].values})
     with pytest.raises(BadInput, match="no tau"):
         learn_actuator([without])
-    with pytest.raises(BadInput, match="2 s are needed"):
+    with pytest.raises(BadInput, match="2 s are needed, 1.4 s of them"):
         learn_actuator([made(0.0, seconds=1.0)])
     with pytest.raises(BadInput, match="reading of current"):
         learn_actuator([made(0.0, sign=False)])
@@ -90,4 +90,17 @@ def test_torque_under_another_gain_is_left_out_and_torque_that_is_a_current_is_s
     both, one = learn_actuator([told(gains=(10.0, 3.0), current=0.5)]), learn_actuator([told()])
     assert both.joints["knee"].gain == pytest.approx(one.joints["knee"].gain, rel=0.05)
     assert both.seconds_used == pytest.approx(8.0, abs=0.1) and one.notes == []
-    assert "33 % of the torque was left out" in both.notes[0] and "current times 0.5 N m/A" in both.notes[1]
+    assert "33 % of the torque is left out" in both.notes[0] and "current times 0.5 N m/A" in both.notes[1]
+
+
+def test_joints_without_all_signals_are_left_out_and_missing_values_teach_nothing() -> None:
+    log, t = made(1.0), made(1.0)["q"].time
+    both = {n: np.column_stack([s.values, s.values]) for n, s in log.signals.items()}
+    both["q"][t < 1.0, 1] = np.nan
+    pair = Log.from_arrays(["knee", "hip"], t, both)
+    assert learn_actuator([pair]).joints["hip"].network < 0.04
+    lame = dataclasses.replace(pair, signals={**pair.signals, "dq": log["dq"]})
+    assert learn_actuator([lame]).notes == ["hip is left out: not all logs have its dq."]
+    both["tau"][:, :] = 0.0
+    with pytest.raises(BadInput, match="never changes"):
+        learn_actuator([Log.from_arrays(["knee", "hip"], t, both)])

@@ -141,6 +141,8 @@ def test_networks_of_other_drives_steps_and_shapes_are_refused(tmp_path: Path) -
     for wrong, says in ((net("elbow"), "joints with a drive here: servo"), (net(drive="tau"), "another law")):
         with pytest.raises(BadInput, match=says):
             twin.plus(DriveLaw((wrong,)))
+    with pytest.raises(BadInput, match="two are for the same joint"):
+        twin.plus(DriveLaw((net(), net())))
     with pytest.raises(BadInput, match="another law"):
         Twin.load("bench", add=[Motor(no_load_speed=20.0), DriveLaw((net(),))])
     with pytest.raises(BadInput, match="time steps from 0.0025 to 0.0075 s, and it has 0.01 s"):

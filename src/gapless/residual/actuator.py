@@ -152,22 +152,30 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0, gains: Gains | None = Non
     gains: kp and kd by joint [N m/rad, N m s/rad], of drives whose gains the logs do not say.
     """
     command = _command(logs)
+    why_not = {joint: _lacks(logs, joint, command) for joint in logs[0]["tau"].columns}
+    notes = [f"{joint} is left out: {why}." for joint, why in why_not.items() if why]
+    names = [joint for joint, why in why_not.items() if not why]
+    if not names:
+        raise BadInput(f"no drive can be learned; {notes[0] if notes else 'tau has no columns'}")
     length = sum(float(log["tau"].time[-1] - log["tau"].time[0]) for log in logs)
-    logs, left_out = as_told(logs, command, gains or {})
-    used = (1 - left_out) * length
-    if used < LEAST:
-        raise BadInput(
-            f"the logs last {used:.2g} s, and {LEAST:g} s are needed to learn from one part and be judged by the rest"
-        )
-    notes = [f"{percent(left_out)} of the torque was left out: it was given under other gains, or the drive was off."]
-    notes = [] if left_out == 0 else notes
-    for joint, constant in read_from_current(logs).items():
+    logs, left_out = as_told(logs, command, names, gains or {})
+    if left_out:
+        notes += [f"{percent(left_out)} of the torque is left out: it was given under other gains, or the drive was off."]
+    for joint, constant in read_from_current(logs, names).items():
         notes += [f"Torque of {joint} is its current times {constant:.4g} N m/A, so it lacks what its gears rub."]
     joints, nets, rng = {}, {}, np.random.default_rng(seed)
-    for joint in logs[0]["tau"].columns:
+    for joint in names:
         parts = [_samples(log, joint, command) for log in logs]
         inputs, torque, late = (np.concatenate([p[k] for p in parts]) for k in (0, 1, 3))
         first = np.concatenate([p[2] for p in parts])
+        seconds = [
+            sum((p[2] == which).sum() / log.rate("tau") for p, log in zip(parts, logs, strict=True)) for which in (True, False)
+        ]
+        if seconds[0] < TRAIN * LEAST or seconds[1] < (1 - TRAIN) * LEAST:
+            raise BadInput(
+                f"the logs have {seconds[0]:.2g} s of torque of {joint} in the part to learn from and {seconds[1]:.2g} s in "
+                f"that to judge by: {LEAST:g} s are needed, {TRAIN * LEAST:g} s of them in the first part"
+            )
         if torque.min() >= 0 and _turns(logs, joint):
             raise BadInput(
                 f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
@@ -175,7 +183,16 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0, gains: Gains | None = Non
             )
         nets[joint] = _trained(joint, command.removesuffix("_cmd"), inputs[first], torque[first], rng)
         joints[joint] = _laws(inputs, torque, first, late, nets[joint])
-    return Actuator(command, joints, used, length, {}, notes, nets)
+    return Actuator(command, joints, (1 - left_out) * length, length, {}, notes, nets)
+
+
+def _lacks(logs: Sequence[Log], joint: str, command: str) -> str:
+    """Why nothing can be learned of a joint's drive; empty where something can."""
+    for signal in ("q", "dq", "tau", command):
+        if any(joint not in log[signal].columns for log in logs):
+            return f"not all logs have its {signal}"
+    torque = np.concatenate([log["tau"].column(joint) for log in logs])
+    return "" if np.nanmin(torque, initial=np.inf) < np.nanmax(torque, initial=-np.inf) else "its torque never changes"
 
 
 def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = DRIVE_LAGS) -> Array:
@@ -192,11 +209,12 @@ def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[flo
 
 def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Bools, Array]:
     """History, torque, whether each sample is learned from, and the PD law's two inputs at each delay."""
-    clock, torque = log["tau"].time, log["tau"].of([joint])[:, 0]
-    clock, torque = clock[np.isfinite(torque)], torque[np.isfinite(torque)]
-    since = clock - clock[0]
-    late = history(log, joint, command, clock, DELAYS.tolist()).reshape(len(clock), len(DELAYS), 2)
-    return history(log, joint, command, clock), torque, since < TRAIN * since[-1], late
+    clock, torque = log["tau"].time, log["tau"].column(joint)
+    inputs, late = (history(log, joint, command, clock, lags) for lags in (DRIVE_LAGS, DELAYS.tolist()))
+    seen = np.isfinite(np.column_stack([torque, inputs, late])).all(axis=1)
+    since = clock[seen] - clock[0]
+    first = since < TRAIN * (clock[-1] - clock[0])  # as `in_model` has it
+    return inputs[seen], torque[seen], first, late[seen].reshape(-1, len(DELAYS), 2)
 
 
 def _command(logs: Sequence[Log]) -> str:

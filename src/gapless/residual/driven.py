@@ -63,7 +63,7 @@ def _outside(learnt: Actuator, joint: str, driven: Windows) -> float:
     inputs = []
     for replayer in driven.replayers:
         run = replayer(driven.twin.space.nominal)
-        (log,), _ = as_told([replayer.log], learnt.command, driven.twin.stated_gains)
+        (log,), _ = as_told([replayer.log], learnt.command, [joint], driven.twin.stated_gains)
         place = run.joints.index(joint)
         for start, time, q, dq in zip(run.starts, run.time, run.replayed["q"][0], run.replayed["dq"][0], strict=True):
             seen = np.isfinite(time)

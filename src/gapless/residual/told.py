@@ -21,14 +21,14 @@ PROPORTIONAL = 1e-3  # share of a torque that is not its current times a constan
 Gains = Mapping[str, tuple[float, float]]
 
 
-def as_told(logs: Sequence[Log], command: str, stated: Gains) -> tuple[list[Log], float]:
+def as_told(logs: Sequence[Log], command: str, joints: Sequence[str], stated: Gains) -> tuple[list[Log], float]:
     """Logs whose command says all, with torque only where it is this law's; and the share of the torque that was left out.
 
-    stated: gains by joint [N m/rad, N m s/rad], of joints whose gains logs do not say.
+    joints: those that matter; stated: gains by joint [N m/rad, N m s/rad], of joints whose gains logs do not say.
     """
     kept, seen, whole = [list(log["tau"].values.T) for log in logs], 0, 0
-    moved = [_told(log, command, stated) for log in logs]
-    for joint in logs[0]["tau"].columns:
+    moved = [_told(log, command, joints, stated) for log in logs]
+    for joint in joints:
         usual = [_most_common([_gain(log, q, joint, log["tau"].time) for log in logs]) for q in ("kp", "kd")]
         for log, torque in zip(logs, kept, strict=True):
             clock, place = log["tau"].time, log["tau"].columns.index(joint)
@@ -46,14 +46,15 @@ def as_told(logs: Sequence[Log], command: str, stated: Gains) -> tuple[list[Log]
     return out, 1 - seen / max(whole, 1)
 
 
-def _told(log: Log, command: str, stated: Gains) -> Signal:
+def _told(log: Log, command: str, joints: Sequence[str], stated: Gains) -> Signal:
     """The command with what was fed forward as the shift of the target that it is [rad]."""
     ahead = [s for s in ("dq_cmd", "tau_ff") if s in log and np.nan_to_num(log[s].values).any()]
     if command != "q_cmd" or not ahead:
         return log[command]
     clock = np.unique(np.concatenate([log[s].time for s in (command, *ahead)]))
     values = log.at(command, clock).copy()
-    for column, joint in zip(values.T, log[command].columns, strict=True):
+    for joint in joints:
+        column = values[:, log[command].columns.index(joint)]
         fed = {s: np.nan_to_num(log.at(s, clock)[:, log[s].columns.index(joint)]) for s in ahead if joint in log[s].columns}
         if not any(f.any() for f in fed.values()):
             continue
@@ -88,17 +89,17 @@ def _most_common(several: Sequence[Array]) -> float:
     return float(found[np.argmax(counts)]) if len(found) else np.nan
 
 
-def read_from_current(logs: Sequence[Log]) -> dict[str, float]:
+def read_from_current(logs: Sequence[Log], joints: Sequence[str]) -> dict[str, float]:
     """Joints whose torque is nothing but the current of their motors times a constant [N m/A]."""
     out = {}
-    if all("current" in log for log in logs):
-        for joint in logs[0]["tau"].columns:
-            if all(joint in log["current"].columns for log in logs):
-                tau = np.concatenate([log["tau"].column(joint) for log in logs])
-                amps = [log.at("current", log["tau"].time)[:, log["current"].columns.index(joint)] for log in logs]
-                seen = np.isfinite(tau) & np.isfinite(np.concatenate(amps))
-                tau, current = tau[seen], np.concatenate(amps)[seen]
-                constant = float(tau @ current / max(current @ current, 1e-12)) if len(tau) else 0.0
-                if constant and ((tau - constant * current) ** 2).sum() <= (PROPORTIONAL**2) * (tau**2).sum():
-                    out[joint] = constant
+    for joint in joints:
+        if not all("current" in log and joint in log["current"].columns for log in logs):
+            continue
+        tau = np.concatenate([log["tau"].column(joint) for log in logs])
+        current = np.concatenate([log.at("current", log["tau"].time)[:, log["current"].columns.index(joint)] for log in logs])
+        seen = np.isfinite(tau) & np.isfinite(current)
+        tau, current = tau[seen], current[seen]
+        constant = float(tau @ current / max(current @ current, 1e-12))
+        if constant and ((tau - constant * current) ** 2).sum() <= PROPORTIONAL**2 * (tau**2).sum():
+            out[joint] = constant
     return out
