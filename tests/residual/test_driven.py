@@ -13,8 +13,8 @@ from gapless.arrays import Array
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.identify import fit
-from gapless.logs import Log, write
-from gapless.residual import load_drives, must_be_torque
+from gapless.logs import Log, Signal, write
+from gapless.residual import in_model, learn_actuator, load_drives, must_be_torque
 from gapless.twin import DRIVE_LAGS, DriveLaw, DriveNet, Gains, Motor, Point, Twin, as_given, load_recipe, network_drives
 from gapless.worlds import StandIn, StandInSpec, Worlds, build_standin, plan_motion, record, replay
 
@@ -189,3 +189,16 @@ def test_torque_that_the_drive_cannot_give_is_a_current_or_a_count() -> None:
     milliamps = dataclasses.replace(log["tau"], values=1000 * log["tau"].values)
     with pytest.raises(BadInput, match="is it a current or a count"):
         must_be_torque(twin, [dataclasses.replace(log, signals={**log.signals, "tau": milliamps})])
+
+
+def test_torque_that_is_fed_forward_is_a_shift_of_the_target_in_learning_and_in_the_model() -> None:
+    whole = moved(1, 8.0)
+    told = whole["q_cmd"]
+    fed = 2.0 * np.sin(9.0 * told.time)[:, None]
+    parts = {"q_cmd": told.values - fed / 17.8, "tau_ff": fed, "kp": 17.8 + 0 * fed, "kd": 0.05 + 0 * fed}
+    apart = {name: Signal(name, told.time, values, told.columns) for name, values in parts.items()}
+    logs = [whole, dataclasses.replace(whole, signals={**whole.signals, **apart})]
+    one, other = (in_model(learn_actuator([log]), as_given("bench", log), [log]) for log in logs)
+    assert other.joints["servo"].network == pytest.approx(one.joints["servo"].network, rel=1e-3)
+    assert other.model["servo"].network == pytest.approx(one.model["servo"].network, rel=1e-3)
+    assert other.model["servo"].outside == pytest.approx(one.model["servo"].outside, abs=0.01)
