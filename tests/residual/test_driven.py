@@ -13,8 +13,8 @@ from gapless.arrays import Array
 from gapless.cli import main
 from gapless.errors import BadInput
 from gapless.identify import fit
-from gapless.logs import Log, write
-from gapless.residual import load_drives
+from gapless.logs import Log, Signal, write
+from gapless.residual import in_model, learn_actuator, load_drives, must_be_torque
 from gapless.twin import DRIVE_LAGS, DriveLaw, DriveNet, Gains, Motor, Point, Twin, as_given, load_recipe, network_drives
 from gapless.worlds import StandIn, StandInSpec, Worlds, build_standin, plan_motion, record, replay
 
@@ -141,6 +141,8 @@ def test_networks_of_other_drives_steps_and_shapes_are_refused(tmp_path: Path) -
     for wrong, says in ((net("elbow"), "joints with a drive here: servo"), (net(drive="tau"), "another law")):
         with pytest.raises(BadInput, match=says):
             twin.plus(DriveLaw((wrong,)))
+    with pytest.raises(BadInput, match="two are for the same joint"):
+        twin.plus(DriveLaw((net(), net())))
     with pytest.raises(BadInput, match="another law"):
         Twin.load("bench", add=[Motor(no_load_speed=20.0), DriveLaw((net(),))])
     with pytest.raises(BadInput, match="time steps from 0.0025 to 0.0075 s, and it has 0.01 s"):
@@ -179,3 +181,24 @@ def test_a_fit_keeps_the_law_that_was_learned_and_finds_what_is_around_it(drives
     assert found.heldout.fit < 0.9 * found.heldout.given
     values = dict(zip(found.twin.space.names, found.values, strict=True))
     assert values["gains.kp/servo"] == pytest.approx(17.8) and values["motor.strength/servo"] == 1.0
+
+
+def test_torque_that_the_drive_cannot_give_is_a_current_or_a_count() -> None:
+    twin, log = Twin.load("bench"), moved(1, 3.0)
+    must_be_torque(twin, [log])
+    milliamps = dataclasses.replace(log["tau"], values=1000 * log["tau"].values)
+    with pytest.raises(BadInput, match="is it a current or a count"):
+        must_be_torque(twin, [dataclasses.replace(log, signals={**log.signals, "tau": milliamps})])
+
+
+def test_torque_that_is_fed_forward_is_a_shift_of_the_target_in_learning_and_in_the_model() -> None:
+    whole = moved(1, 8.0)
+    told = whole["q_cmd"]
+    fed = 2.0 * np.sin(9.0 * told.time)[:, None]
+    parts = {"q_cmd": told.values - fed / 17.8, "tau_ff": fed, "kp": 17.8 + 0 * fed, "kd": 0.05 + 0 * fed}
+    apart = {name: Signal(name, told.time, values, told.columns) for name, values in parts.items()}
+    logs = [whole, dataclasses.replace(whole, signals={**whole.signals, **apart})]
+    one, other = (in_model(learn_actuator([log]), as_given("bench", log), [log]) for log in logs)
+    assert other.joints["servo"].network == pytest.approx(one.joints["servo"].network, rel=1e-3)
+    assert other.model["servo"].network == pytest.approx(one.model["servo"].network, rel=1e-3)
+    assert other.model["servo"].outside == pytest.approx(one.model["servo"].outside, abs=0.01)

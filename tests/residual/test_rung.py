@@ -112,6 +112,8 @@ def test_a_residual_of_another_robot_step_or_drive_is_refused() -> None:
     ):
         with pytest.raises(BadInput, match=says):
             twin.plus(Residual((wrong,)))
+    with pytest.raises(BadInput, match="two networks are for the same joint"):
+        twin.plus(Residual((good, good)))
     with pytest.raises(BadInput, match="inputs"):
         dataclasses.replace(good, centre=good.centre[:3])
 
@@ -143,6 +145,12 @@ def test_files_that_are_no_networks_and_logs_that_are_too_short_get_a_sentence(
         load_nets(tmp_path / "residual.npz")
     with pytest.raises(BadInput, match="no such file"):
         load_nets(tmp_path / "none.npz")
+    save_nets([net(), net()], tmp_path)
+    for joints in ([], ["joint", "joint"]):
+        with np.load(tmp_path / "residual.npz") as whole:
+            np.savez(tmp_path / "other.npz", **{**whole, "joints": np.array(joints)})
+        with pytest.raises(BadInput, match="no joint, or one twice"):
+            load_nets(tmp_path / "other.npz")
     write(moved(1, 5.0), tmp_path / "short.npz")
     with pytest.raises(SystemExit) as end:
         main(["fit", "bench", str(tmp_path / "short.npz"), "--residual", "force", "--out", str(tmp_path / "out")])

@@ -42,7 +42,7 @@ def actuator(
     import sys
 
     from gapless.logs import load_mapping, read_all
-    from gapless.residual import in_model, learn_actuator
+    from gapless.residual import in_model, learn_actuator, must_be_torque
 
     stated = about.stated()
     read, unreadable = read_all(options.log_paths(logs), load_mapping(mapping) if mapping else None)
@@ -50,16 +50,18 @@ def actuator(
     options.result_folder(out, overwrite, "actuator.json")
     read, unreadable = _sound(read, unreadable)
     twin = stated.twin(robot, read[0], in_air=in_air) if robot else None
+    if twin is not None:
+        must_be_torque(twin, read)
     with stages() as tell:
         tell(f"learning the torque of {len(read[0].joints)} drives")
-        result = learn_actuator(read, seed)
+        result = learn_actuator(read, seed, twin.stated_gains if twin else None)
         if twin is not None:
             tell("replaying the model with the networks")
             result = in_model(result, twin, read)
     result.save(out)
     options.show(result, json)
-    for why in unreadable:
-        options.tell(f"left out {why}")
+    for note in [*result.notes, *(f"left out {why}" for why in unreadable)]:
+        options.tell(note)
     if not json:
         more = "" if twin is None else "twin.xml, belief.json, "
         options.tell(f"{more}actuator.json, report.html, actuator.npz and ONNX files are in {out}")

@@ -9,7 +9,7 @@ and the velocity, beside simpler laws of the same; `in_model` puts these network
 from gapless.residual.actuator import Actuator, learn_actuator
 from gapless.residual.base import LearntBase
 from gapless.residual.delta import DeltaAction, learn_delta
-from gapless.residual.driven import in_model
+from gapless.residual.driven import in_model, must_be_torque
 from gapless.residual.files import load_drives, load_nets, save_nets
 from gapless.residual.result import Learnt
 from gapless.residual.rung import learn, must_suit

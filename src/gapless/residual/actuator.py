@@ -21,6 +21,7 @@ from gapless.logs import Log
 from gapless.plain import NOT_SAVED
 from gapless.report import Result, Section, Table, Verdict, in_terminal, percent
 from gapless.residual.files import save_drives
+from gapless.residual.told import Gains, as_told, read_from_current
 from gapless.residual.training import rounded
 from gapless.twin import DRIVE_HIDDEN, DRIVE_LAGS, DriveNet, Point, Twin, drive_forward, recipe_of, save_belief
 
@@ -82,6 +83,8 @@ class Actuator(Result):
     seconds_given: float
     model: dict[str, InModel]
     """By joint of the robot's model, where one was given."""
+    notes: list[str]
+    """What was left out, and what the torque really is."""
     nets: dict[str, DriveNet] = field(default_factory=dict, metadata=NOT_SAVED)
     twin: Twin | None = field(default=None, metadata=NOT_SAVED)
     """With the networks in place of its drives' laws."""
@@ -112,7 +115,10 @@ class Actuator(Result):
         if self.model:
             yield self._in_model()
         share = round(100 * TRAIN)
-        yield Section("What it is from", [f"Learned from the first {share} % of each log and judged by the rest: {self.used}."])
+        yield Section(
+            "What it is from",
+            [f"Learned from the first {share} % of each log and judged by the rest: {self.used}.", *self.notes],
+        )
 
     def glance(self) -> Iterable[RenderableType]:
         return [in_terminal(s) for s in (self._laws(), *([self._in_model()] if self.model else []))]
@@ -140,19 +146,36 @@ class Actuator(Result):
             save_belief(Point(self.twin.space, self.twin.space.nominal), Path(folder) / "belief.json", recipe_of(self.twin))
 
 
-def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
-    """Learn the torque of each drive from logs that measured it."""
+def learn_actuator(logs: Sequence[Log], seed: int = 0, gains: Gains | None = None) -> Actuator:
+    """Learn the torque of each drive from logs that measured it.
+
+    gains: kp and kd by joint [N m/rad, N m s/rad], of drives whose gains the logs do not say.
+    """
     command = _command(logs)
+    why_not = {joint: _lacks(logs, joint, command) for joint in logs[0]["tau"].columns}
+    notes = [f"{joint} is left out: {why}." for joint, why in why_not.items() if why]
+    names = [joint for joint, why in why_not.items() if not why]
+    if not names:
+        raise BadInput(f"no drive can be learned; {notes[0] if notes else 'tau has no columns'}")
     length = sum(float(log["tau"].time[-1] - log["tau"].time[0]) for log in logs)
-    if length < LEAST:
-        raise BadInput(
-            f"the logs last {length:.2g} s, and {LEAST:g} s are needed to learn from one part and be judged by the rest"
-        )
+    logs, left_out = as_told(logs, command, names, gains or {})
+    if left_out:
+        notes += [f"{percent(left_out)} of the torque is left out: it was given under other gains, or the drive was off."]
+    for joint, constant in read_from_current(logs, names).items():
+        notes += [f"Torque of {joint} is its current times {constant:.4g} N m/A, so it lacks what its gears rub."]
     joints, nets, rng = {}, {}, np.random.default_rng(seed)
-    for joint in logs[0]["tau"].columns:
+    for joint in names:
         parts = [_samples(log, joint, command) for log in logs]
         inputs, torque, late = (np.concatenate([p[k] for p in parts]) for k in (0, 1, 3))
         first = np.concatenate([p[2] for p in parts])
+        seconds = [
+            sum((p[2] == which).sum() / log.rate("tau") for p, log in zip(parts, logs, strict=True)) for which in (True, False)
+        ]
+        if seconds[0] < TRAIN * LEAST or seconds[1] < (1 - TRAIN) * LEAST:
+            raise BadInput(
+                f"the logs have {seconds[0]:.2g} s of torque of {joint} in the part to learn from and {seconds[1]:.2g} s in "
+                f"that to judge by: {LEAST:g} s are needed, {TRAIN * LEAST:g} s of them in the first part"
+            )
         if torque.min() >= 0 and _turns(logs, joint):
             raise BadInput(
                 f"tau of {joint} never changes its sign though the joint moves both ways: it is a reading of current, not of "
@@ -160,7 +183,16 @@ def learn_actuator(logs: Sequence[Log], seed: int = 0) -> Actuator:
             )
         nets[joint] = _trained(joint, command.removesuffix("_cmd"), inputs[first], torque[first], rng)
         joints[joint] = _laws(inputs, torque, first, late, nets[joint])
-    return Actuator(command, joints, length, length, {}, nets)
+    return Actuator(command, joints, (1 - left_out) * length, length, {}, notes, nets)
+
+
+def _lacks(logs: Sequence[Log], joint: str, command: str) -> str:
+    """Why nothing can be learned of a joint's drive; empty where something can."""
+    for signal in ("q", "dq", "tau", command):
+        if any(joint not in log[signal].columns for log in logs):
+            return f"not all logs have its {signal}"
+    torque = np.concatenate([log["tau"].column(joint) for log in logs])
+    return "" if np.nanmin(torque, initial=np.inf) < np.nanmax(torque, initial=-np.inf) else "its torque never changes"
 
 
 def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[float] = DRIVE_LAGS) -> Array:
@@ -177,16 +209,22 @@ def history(log: Log, joint: str, command: str, times: Array, lags: Sequence[flo
 
 def _samples(log: Log, joint: str, command: str) -> tuple[Array, Array, Bools, Array]:
     """History, torque, whether each sample is learned from, and the PD law's two inputs at each delay."""
-    clock, torque = log["tau"].time, log["tau"].of([joint])[:, 0]
-    clock, torque = clock[np.isfinite(torque)], torque[np.isfinite(torque)]
-    since = clock - clock[0]
-    late = history(log, joint, command, clock, DELAYS.tolist()).reshape(len(clock), len(DELAYS), 2)
-    return history(log, joint, command, clock), torque, since < TRAIN * since[-1], late
+    clock, torque = log["tau"].time, log["tau"].column(joint)
+    inputs, late = (history(log, joint, command, clock, lags) for lags in (DRIVE_LAGS, DELAYS.tolist()))
+    seen = np.isfinite(np.column_stack([torque, inputs, late])).all(axis=1)
+    since = clock[seen] - clock[0]
+    first = since < TRAIN * (clock[-1] - clock[0])  # as `in_model` has it
+    return inputs[seen], torque[seen], first, late[seen].reshape(-1, len(DELAYS), 2)
 
 
 def _command(logs: Sequence[Log]) -> str:
     for log in logs:
         missing = [s for s in ("q", "dq", "tau") if s not in log.signals]
+        if missing == ["tau"] and "current" in log:
+            raise BadInput(
+                f"{log.name}: has the current of motors and no torque: map it to tau with the torque constant as its `scale`, "
+                "or use `gapless fit --residual auto`, which needs no torque"
+            )
         if missing:
             raise BadInput(
                 f"{log.name}: has no {' and no '.join(missing)}, and an actuator network learns measured torque (tau)"

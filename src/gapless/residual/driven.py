@@ -14,10 +14,28 @@ from dataclasses import replace
 import numpy as np
 
 from gapless.arrays import Array
+from gapless.errors import BadInput
 from gapless.logs import Log
 from gapless.measure import Windows, windows
 from gapless.residual.actuator import TRAIN, Actuator, InModel, history
+from gapless.residual.told import as_told
+from gapless.robots import torque_limit
 from gapless.twin import DriveLaw, Twin
+
+TOO_MUCH = 3.0  # times the limit of the model's drive: no torque of that drive, but a current or counts
+
+
+def must_be_torque(twin: Twin, logs: Sequence[Log]) -> None:
+    """Refuse "torque" that the drives of a model cannot give by far."""
+    for d in twin.drives:
+        mine = [log["tau"].column(d.name) for log in logs if "tau" in log and d.name in log["tau"].columns]
+        seen = float(np.nanquantile(np.abs(np.concatenate(mine)), 0.99)) if mine else 0.0
+        limit = torque_limit(twin.model, d.actuator)
+        if seen > TOO_MUCH * limit:
+            raise BadInput(
+                f"tau of {d.name} reaches {seen:.3g} N m and its drive gives at most {limit:.3g}: is it a current or a count? "
+                "Scale it in the mapping by the torque constant, or correct the limit in the model"
+            )
 
 
 def in_model(learnt: Actuator, twin: Twin, logs: Sequence[Log]) -> Actuator:
@@ -45,10 +63,11 @@ def _outside(learnt: Actuator, joint: str, driven: Windows) -> float:
     inputs = []
     for replayer in driven.replayers:
         run = replayer(driven.twin.space.nominal)
+        (log,), _ = as_told([replayer.log], learnt.command, [joint], driven.twin.stated_gains)
         place = run.joints.index(joint)
         for start, time, q, dq in zip(run.starts, run.time, run.replayed["q"][0], run.replayed["dq"][0], strict=True):
             seen = np.isfinite(time)
-            told = replayer.log.at(learnt.command, start + time[seen])[:, replayer.log[learnt.command].columns.index(joint)]
+            told = log.at(learnt.command, start + time[seen])[:, log[learnt.command].columns.index(joint)]
             signals = {"q": q[seen, place], "dq": dq[seen, place], learnt.command: told}
             ran = Log.from_arrays([joint], time[seen], {name: values[:, None] for name, values in signals.items()})
             inputs.append(history(ran, joint, learnt.command, time[seen]))

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 WEIGHTS, DELTA, DRIVES = "residual.npz", "delta.npz", "actuator.npz"
 LARGEST = 50_000_000  # bytes
+FOREIGN = (KeyError, ValueError, TypeError, OSError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, BadInput)
+"""What numpy and zipfile raise of a file that is none of ours."""
 ARRAYS = ("centre", "spread", "low", "high", "members")
 
 
@@ -82,10 +84,12 @@ def _read(path: Path, made: Callable[[str, Callable[[str], Any]], T], whence: st
             raise BadInput(f"{path}: larger than any file of learned torque")
         with np.load(path, allow_pickle=False) as file:
             joints = [str(joint) for joint in file["joints"].tolist()]
+            if not joints or len(set(joints)) < len(joints):
+                raise BadInput("it names no joint, or one twice")
             return tuple(made(joint, lambda name, of=joint: file[f"{of}/{name}"]) for joint in joints)  # type: ignore[misc]
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; {whence}") from None
-    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, BadInput) as error:
+    except FOREIGN as error:
         raise BadInput(f"{path}: not a file of learned torque ({error})") from None
 
 

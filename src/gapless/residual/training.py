@@ -20,6 +20,7 @@ STEPS = 60_000  # of all joints together that a step of Adam looks at
 ROUNDS = 300  # of Adam
 RATE = 0.01  # of Adam, falling to 0
 PENALTY = 0.02  # on the squared torque in units of its bound, against errors in units of the usual one
+DECAY = 0.03  # of weights that shift targets, against the loss of a sample: a policy's few poses are learned by heart without
 SHARE = 0.5  # of the drive's root mean square torque that a network gives at most
 TARGET_SHARE = 1.5  # the same where it shifts targets on top of a model that may be far off
 RARE = 0.002  # share of the steps whose inputs are outside of the support
@@ -168,6 +169,8 @@ def trained(
         loss, slope, count = step_of(given, chosen, numbers, x, tau)
         bottom = np.maximum(count, 1)[:, None]
         gradient = slope / bottom
+        if given.target:
+            gradient[:, :-1] += DECAY * numbers[:, learned.HEAD : -1]  # all but the constant
         mean, square = 0.9 * mean + 0.1 * gradient, 0.99 * square + 0.01 * gradient**2
         ahead = (mean / (1 - 0.9 ** (k + 1))) / (np.sqrt(square / (1 - 0.99 ** (k + 1))) + 1e-9)
         numbers[:, learned.HEAD :] -= RATE * 0.5 * (1 + math.cos(math.pi * k / rounds)) * ahead

@@ -93,6 +93,8 @@ class DriveLaw(Mechanism):
         model = spec.copy().compile()
         if self.nets and learned.marked(model):
             raise BadInput("the model has learned torque or drives already: start from the model that they were learned for")
+        if len({net.joint for net in self.nets}) < len(self.nets):
+            raise BadInput("drive networks: two are for the same joint; was the file changed by hand?")
         by_joint, numbers = {d.name: d for d in drives(model) if not d.passive}, {}
         for net in self.nets:
             d = by_joint.get(net.joint)

@@ -120,6 +120,8 @@ class Residual(Mechanism):
         model = spec.copy().compile()
         if learned.marked(model):
             raise BadInput("the model has learned torque already: start from the model that it was fitted to")
+        if len({net.joint for net in self.nets}) < len(self.nets):
+            raise BadInput("learned torque: two networks are for the same joint; was the file changed by hand?")
         by_joint = {d.name: d for d in drives(model)}
         for net in self.nets:
             drive = by_joint.get(net.joint)
