@@ -225,15 +225,21 @@ def support() -> dict[str, float]:
     return out
 
 
-def cost() -> dict[str, float]:
-    """What a network at every joint adds to a step of a quadruped in Worlds, as a share of it, beside or for its drives."""
-    rng, plain = np.random.default_rng(0), Twin.load("quadruped")
+def with_networks(plain: Twin) -> Twin:
+    """A network of any torque at every joint, for what it costs."""
+    rng = np.random.default_rng(0)
     inputs, weights = [tuple([v] * learned.COUNT) for v in (0.0, 1.0, -3.0, 3.0)], learned.weights(16)
     member = tuple((0.1 * rng.standard_normal(weights)).tolist())
     nets = [Net(d.name, d.signal, plain.model.opt.timestep, 0.1, 1.0, *inputs, (member,)) for d in plain.drives]
+    return plain.plus(Residual(tuple(nets)))
+
+
+def cost() -> dict[str, float]:
+    """What a network at every joint adds to a step of a quadruped in Worlds, as a share of it, beside or for its drives."""
+    plain = Twin.load("quadruped")
     laws = DriveLaw(tuple(_as_given(plain, d) for d in plain.drives))
     cases = []
-    for name, twin in (("plain", plain), ("learned", plain.plus(Residual(tuple(nets)))), ("drives", plain.plus(laws))):
+    for name, twin in (("plain", plain), ("learned", with_networks(plain)), ("drives", plain.plus(laws))):
         worlds = Worlds(twin, 256, Point(twin.space, twin.space.nominal), threads=2)
         told = np.tile(worlds.home_command, (256, 1))
         cases.append(Case(name, lambda r, w=worlds, c=told: [w.step(c) for _ in range(4)]))  # type: ignore[misc]

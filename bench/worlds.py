@@ -33,6 +33,7 @@ from rich.table import Table
 
 from bench.harness import Case, added, interleave, ratio, uncertainty
 from bench.raw_loop import RawLoop, compiled, states
+from bench.residual import with_networks
 from gapless.arrays import Array
 from gapless.robots import load_robot
 from gapless.twin import Box, Inertia, Twin
@@ -74,6 +75,7 @@ CASES = {
     "sensors": Features(PARAMETERS + DELAY + SENSORS),
     "pushes": Features(PARAMETERS + DELAY + SENSORS, pushes=True),
     "everything_on": Features(PARAMETERS + DELAY + SENSORS, pushes=True, resets=True),
+    "learned": Features(PARAMETERS + DELAY + SENSORS, pushes=True, resets=True),
 }
 LABELS = {
     "nominal": "Worlds, nominal",
@@ -82,6 +84,7 @@ LABELS = {
     "sensors": "+ sensor noise, delay, skew",
     "pushes": "+ pushes",
     "everything_on": "+ resets, redrawn: everything on",
+    "learned": "+ a network at every joint",
     "batch": "mujoco.batch alone",
     "rollout": "mujoco.rollout, a call a period",
 }
@@ -340,7 +343,7 @@ def measure(n: int, rounds: int, console: Console) -> dict[str, Any]:
     twin = quadruped()
     with compiled() as raw, gymnasium_case(twin) as (gym, gym_steps):
         limit, job = limit_case(twin, n, raw)
-        ours = {key: worlds_case(key, twin, n) for key in CASES}
+        ours = {key: worlds_case(key, with_networks(twin) if key == "learned" else twin, n) for key in CASES}
         ant, ant_limit = envpool_cases(n, raw)
         for case in (limit, ours["nominal"][0]):
             case.prepare(0)
@@ -393,7 +396,7 @@ def table(n: int, cases: list[Case], gym: Case, ant: Case, ant_limit: Case) -> T
     limit = cases[0]
     row("the limit: mj_step in C", limit, limit, n * PERIODS, last=True)
     for before, case in itertools.pairwise(cases):
-        last = case.name in ("everything_on", "rollout")
+        last = case.name in ("learned", "rollout")
         row(LABELS[case.name], case, limit, n * PERIODS, before if case.name in CASES else None, last)
     row("gymnasium", gym, limit, n * PERIODS)
     row("EnvPool Ant-v4, own task", ant, ant_limit, n * ANT_PERIODS)
