@@ -73,7 +73,7 @@ def put_drives(urdf: Urdf) -> list[str]:
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.add_key(name="home", qpos=home)
     said = ["a URDF has no gains: drives were given some that suit their torque limits and inertias; state yours (--kp, --kd)"]
-    light = [model.joint(j).name for j in free if rotor[model.jnt_dofadr[j]]]
+    light = [name for name in efforts if name not in idle and rotor[model.joint(name).dofadr[0]]]
     said += [f"light joints were given rotors, of which a URDF says nothing: {few(light)}"] if light else []
     said += [f"joints with an effort limit of 0 have no drive: {few(idle)}"] if idle else []
     if held:

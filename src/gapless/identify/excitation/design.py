@@ -175,7 +175,7 @@ def excite(
         designed = _kept(judge, np.concatenate([*_kept(judge, best), rest])[None])
     else:
         designed = usual[:1]
-        warnings.append(f"no stretch of motion kept the limits ({judge.tightest}); a larger --effort tries more")
+        warnings.append(f"no stretch of motion kept limits ({judge.tightest or 'links touch'}); a larger --effort tries more")
     motions = np.concatenate([usual, designed])
     after, left = _expected(judge, motions)
     for i in np.flatnonzero(left < left[-1]):  # so far only a few robots keep the limits with them
