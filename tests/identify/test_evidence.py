@@ -56,6 +56,13 @@ def test_joints_share_a_mismatch_and_differ_by_tolerance_or_by_their_own(own, ap
     assert covariance[rows[0], rows[0]] - covariance[rows[0], rows[1]] == pytest.approx(apart, abs=0.05)
 
 
+def test_a_torque_limit_is_no_better_known_than_the_strength_that_a_fitted_gain_stands_for():
+    space = Twin.load("arm").space.select("gains.kp/*", "motor.limit/*")
+    limits = [p.quantity == "motor.limit" for p in space.parameters]
+    assert np.diag(off(space, [], []))[limits].max() < 0.1
+    assert np.diag(off(space, ["gains.kp"], []))[limits].min() > 1.0
+
+
 def test_a_cause_that_errors_do_not_tell_from_another_is_its_rival():
     cable, zero = of("disturbance.cable"), of("offset.encoder")
     slopes = SLOPES.copy()

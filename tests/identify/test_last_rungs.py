@@ -53,15 +53,13 @@ def test_a_factor_that_no_position_shows_is_that_of_measured_torque_or_that_of_t
     silent = Sensitivity(
         space, rng.normal(size=400), none.astype(int), none > 0, slopes, np.empty((400, 0)), none[:1], factors=along
     )
-    stated = weighed(state, silent, {})
-    assert stated is not None
+    [stated] = weighed(state, silent, {})
     np.testing.assert_allclose(stated.values[places] / TWIN.space.nominal[places], 1.0, atol=0.1)
     # torque is 0.8 of what the twin needs, to 1 %: what is needed grows by 1 a unit of the factor's logarithm
     torque = Sensitivity(
         space, np.array([0.2]) / 0.01, none[:1].astype(int), none[:1] > 0, along.T / (along.T @ along) / 0.01, np.empty((1, 0)),
         none[:1],
     )  # fmt: skip
-    measured = weighed(state, replace(silent, torque=torque), {})
-    assert measured is not None
+    [measured] = weighed(state, replace(silent, torque=torque), {})
     np.testing.assert_allclose(measured.values[places] / start[places], np.exp(-0.2), rtol=0.02)
     np.testing.assert_allclose(measured.halves[:, places], np.tile(measured.values[places], (2, 1)))

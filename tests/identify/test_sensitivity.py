@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gapless.identify.sensitivity import Sensitivity, _sooner, at_half_step, sensitivity
+from gapless.identify.sensitivity import Sensitivity, _factors, _sooner, at_half_step, sensitivity
 from gapless.identify.uncertainty import belief, heavier
 from gapless.logs import Log
 from gapless.measure import split_logs
@@ -50,6 +50,8 @@ def stronger(times: float) -> dict[str, float]:
 def test_no_position_shows_a_factor_of_all_torques_and_masses_and_measured_torque_does(recorded):
     every, space = sensed(recorded, stronger(1.25)), Twin.load("bench").space.select(*FITTED)
     assert every.torque is not None
+    assert every.factors is not None
+    assert np.linalg.norm(every.slopes @ every.factors.sum(axis=1)) < 1e-3
     logarithm, sd = heavier(space, every) or (np.nan, np.nan)
     assert logarithm == pytest.approx(np.log(0.8), abs=1.645 * sd)
     assert sd < 0.15  # masses off by a real mismatch: 0.18
@@ -59,6 +61,16 @@ def test_no_position_shows_a_factor_of_all_torques_and_masses_and_measured_torqu
         assert abs(centre[i]) < 1.645 * spread[i], p.name
     kp, unweighed = space.names.index("gains.kp/servo"), belief(space, centre, replace(every, torque=None)).covariance
     assert np.sqrt(unweighed[kp, kp]) > 0.2  # without torque only that masses may be off by a real mismatch is known
+
+
+def test_links_that_are_called_as_joints_are_no_part_of_their_torques():
+    twin = Twin.load("quadruped")
+    factors = _factors(twin.space, twin.space.nominal, twin.joints)
+    assert "inertia.mass/FL_calf" in twin.space.names
+    assert "FL_calf" in twin.joints
+    masses = [name.startswith("inertia.") for name in twin.space.names]
+    assert not factors[masses, :-1].any()
+    assert factors[twin.space.names.index("inertia.mass/FL_calf"), -1] > 0
 
 
 def test_a_log_without_torque_has_none(recorded):

@@ -36,10 +36,11 @@ def off(space: Space, alike: Collection[str], own: Collection[str]) -> Array:
     """How far everything may be off, as a covariance in scaled units.
 
     All are within their tolerances of the model; quantities `alike` are off together by a real mismatch besides, and so are
-    those of their `own`, which also are so one by one.
+    those of their `own`, which also are so one by one; and with either what grows with something that they stand for.
     """
     tolerated = np.diff(space.tolerated, axis=0)[0] ** 2 / 12  # variance of a uniform distribution
     covariance = np.diag(np.maximum(tolerated, LEAST_ROOM**2))
+    alike, own = ({*fitted, *grown_with(fitted)} for fitted in (alike, own))
     for quantity in {*alike, *own}:
         rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
         covariance[np.ix_(rows, rows)] += MISMATCH**2
@@ -62,6 +63,11 @@ def informed(every: Sensitivity, rows: Bools | slice = slice(None)) -> tuple[Arr
 def stood_for(fitted: Iterable[str]) -> set[str]:
     """Quantities that a fit puts into those it has."""
     return {name for quantity in fitted for name in quantities.of(quantity).stands_for}
+
+
+def grown_with(fitted: Iterable[str]) -> set[str]:
+    """Quantities that grow with those which a fit puts into the ones it has: a stronger motor has a higher limit too."""
+    return {name for quantity in stood_for(fitted) for name in quantities.of(quantity).scales}
 
 
 def suspects(every: Sensitivity, modes: Mapping[str, bool]) -> list[Suspect]:

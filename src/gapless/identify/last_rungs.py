@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from gapless.arrays import Array, Bools
-from gapless.identify.evidence import Suspect, informed, off, stood_for, suspects
+from gapless.identify.evidence import Suspect, grown_with, informed, off, stood_for, suspects
 from gapless.identify.full_model.rungs import EQUAL, Full, State, Step, extended
 from gapless.identify.full_model.standing import measured_base
 from gapless.identify.per_joint.kernel import QUANTITIES
@@ -18,6 +18,7 @@ from gapless.identify.per_joint.ladder import LEAST, Rung, gain_of
 from gapless.identify.per_joint.problem import alike
 from gapless.identify.score import by_block
 from gapless.identify.sensitivity import MISMATCH, Sensitivity, sensitivity
+from gapless.identify.uncertainty import WEIGHT
 from gapless.measure import Trace
 from gapless.twin import Space, Twin
 
@@ -67,10 +68,11 @@ def _weigh(
 ) -> tuple[State, list[Trace], Sensitivity]:
     """A fit with forces that are as probable as can be, where that is no worse; and how predictions depend on everything."""
     every = _sensitivity(state, full, known)
-    if (trial := weighed(state, every, known)) is None:
-        return state, traced, every
-    state, traced, added = _judged(state, traced, trial, WEIGHED, full, ladder, least=-EQUAL)
-    return state, traced, _sensitivity(state, full, known) if added else every
+    for trial in weighed(state, every, known):
+        state, traced, added = _judged(state, traced, trial, WEIGHED, full, ladder, least=-EQUAL)
+        if added:
+            return state, traced, _sensitivity(state, full, known)
+    return state, traced, every
 
 
 def modes(space: Space) -> dict[str, bool]:
@@ -159,22 +161,23 @@ def probable(state: State, every: Sensitivity, known: Mapping[str, float]) -> li
     return [_at(state, every, every.space.from_scaled(end), known) for end in ends]
 
 
-def weighed(state: State, every: Sensitivity, known: Mapping[str, float]) -> State | None:
+def weighed(state: State, every: Sensitivity, known: Mapping[str, float]) -> list[State]:
     """The same fit with all torques and the rotor of each joint, and all masses, larger or smaller by most probable factors.
 
     Joints on which little hangs move the same with any, and all do if masses are larger too, so a fit to positions ends at some
-    factor or other; torque that was measured shows it, and without any, drives are as the model states them. None where that is
-    so already.
+    factor or other; torque that was measured shows it, and without any, drives are as the model states them. Each has a factor
+    of its own, or, where masses were fitted, all have one, which no position shows at all; none where that is so already.
     """
     assert every.factors is not None
-    own = every.factors * _fitted(state, every)[:, None]
-    growth = np.zeros(own.shape[1])
-    there = own.any(axis=0)
-    growth[there] = _ways(state, every, own[:, there])[0]  # positions hardly show it, so either half has the same
-    if not np.abs(growth).max() > WORTH:
-        return None
+    grown = np.isin([p.quantity for p in every.space.parameters], [*grown_with(modes(state.space))])
+    own = every.factors * (_fitted(state, every) | grown)[:, None]
+    own, out = own[:, own.any(axis=0)], list[State]()
     values = every.space.from_scaled(_starts(state, every))
-    return _at(state, every, values * np.exp((own != 0) @ growth), known)
+    for ways in (own, own.sum(axis=1, keepdims=True)) if WEIGHT in modes(state.space) else (own,):
+        growth = _ways(state, every, ways)[0]  # positions hardly show it, so either half has the same
+        if np.abs(growth).max() > WORTH:
+            out.append(_at(state, every, values * np.exp((ways != 0) @ growth), known))
+    return out
 
 
 def _fitted(state: State, every: Sensitivity) -> Bools:

@@ -194,13 +194,16 @@ def _torque_sizes(needed: Array, plain: Array, slopes: Array, speed: Array, spac
     error, change = plain.reshape(needed.shape), slopes.reshape(*needed.shape, -1)
     residual, own, scale = [], [], []
     for j in range(needed.shape[1]):
-        size, measured = max(float(np.linalg.norm(needed[:, j])), 1e-9), needed[:, j] - error[:, j]
-        shapes = np.linalg.qr(np.column_stack([needed[:, j], speed[:, j]]))[0].T / size
-        seen = size * shapes @ measured
-        unit = np.hypot(SENSOR, 1 - seen @ seen / max(float(measured @ measured), 1e-12))
+        measured, both = needed[:, j] - error[:, j], np.column_stack([needed[:, j], speed[:, j]])
+        left = measured - both @ np.linalg.lstsq(both, measured)[0]
+        # each less what is like the other: how torque is shared between gain and damping is no size
+        large, beside = (np.linalg.qr(shapes)[0][:, 1] for shapes in (both[:, ::-1], both))
+        size = np.array([large @ needed[:, j], np.linalg.norm(needed[:, j])])
+        size = np.where(np.abs(size) > 1e-9, size, 1e-9)
+        unit, shapes = np.hypot(SENSOR, np.linalg.norm(left) / size), np.stack([large, beside]) / size[:, None]
         residual.append(shapes @ error[:, j] / unit)
-        own.append(shapes @ change[:, j] / unit)
-        scale.append(SENSOR * shapes @ measured / unit)
+        own.append(shapes @ change[:, j] / unit[:, None])
+        scale.append(SENSOR * np.array([shapes[0] @ measured, 0.0]) / unit)
     none = np.zeros(2 * needed.shape[1])
     nuisance = np.concatenate(scale)[:, None]
     return Sensitivity(space, np.concatenate(residual), none.astype(int), none > 0, np.concatenate(own), nuisance, none, step)
@@ -221,7 +224,8 @@ def _factors(space: Space, values: Array, joints: Sequence[str]) -> Array:
     weighs = np.array([any(unit in p.unit for unit in ("N", "kg")) for p in space.parameters])
     logarithm, scale = (np.array([getattr(p, name) for p in space.parameters]) for name in ("log", "scale"))
     along = np.where(weighs, np.where(logarithm, 1.0, values) / scale, 0.0)
-    own = np.stack([along * [p.name.endswith(f"/{j}") for p in space.parameters] for j in joints], axis=1)
+    places = [p.name.partition("/")[2] if p.unit != "kg" else "" for p in space.parameters]  # links may be called as joints are
+    own = np.stack([along * [place == j for place in places] for j in joints], axis=1)
     return np.column_stack([own, along - own.sum(axis=1)])
 
 
@@ -243,10 +247,11 @@ def _along_factors(objective: Objective, x: Array, plain: Array, slopes: Array, 
     along = _alongs(factors)
     low, high = (end[: len(along)] for end in objective.bounds)
     ends = x[: len(along)] + WIDTH * along.T
-    signs = np.where(((ends < low) | (ends > high)).any(axis=1), -1.0, 1.0)
+    signs = np.where(((ends < low) | (ends > high)).any(axis=1), -1.0, 1.0)[:, None]
     trials = np.tile(x, (len(signs), 1))
-    trials[:, : len(along)] += WIDTH * signs[:, None] * along.T
-    change = (objective.plain(trials) - plain).T * signs / WIDTH
+    logarithm = np.array([p.log for p in objective.space.parameters])
+    trials[:, : len(along)] += np.where(logarithm, WIDTH * signs, np.expm1(WIDTH * signs)) * along.T  # all by the same factor
+    change = (objective.plain(trials) - plain).T * signs[:, 0] / WIDTH
     return np.asarray(slopes + (change - slopes @ along) @ np.linalg.pinv(spread[:, None] * along) * spread)
 
 

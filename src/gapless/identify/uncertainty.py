@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gapless.arrays import Array, Bools, Ints
-from gapless.identify.evidence import SELDOM, informed
+from gapless.identify.evidence import SELDOM, grown_with, informed
 from gapless.identify.sensitivity import MISMATCH, Sensitivity
 from gapless.twin import Gaussian, Space, quantities
 
@@ -73,9 +73,9 @@ def belief(
     def probable(usual: Array) -> tuple[Array, Array, Array]:
         """Covariance if fitted numbers are off by so much, scaled; how far errors, and that, are from the most probable."""
         prior = np.zeros_like(information)
-        prior[:n, :n] = np.diag(1 / usual**2)
+        prior[:n, :n] = expected = _expected(space, usual)
         inverse = np.linalg.inv(information + prior)[:n]
-        return inverse[:, :n] + others, inverse @ posed.pull, inverse[:, :n] @ (centre / usual**2)
+        return inverse[:, :n] + others, inverse @ posed.pull, inverse[:, :n] @ expected @ centre
 
     covariance, away, back = probable(np.full(n, MISMATCH))
     covariance += np.outer(away, away)
@@ -127,6 +127,15 @@ def _damping_as_stated(space: Space, centre: Array) -> Array:
         way[[i, k]] = (space.to_scaled(space.clip(moved)) - centre)[[i, k]]
         out = np.vstack([out, np.clip(np.sqrt(0.5) * way, -MISMATCH, MISMATCH)])  # each as far as it may be off at all
     return out
+
+
+def _expected(space: Space, usual: Array) -> Array:
+    """How well fitted numbers are known before any log, as a precision: what each is off by, half all of its quantity are.
+
+    Shape: (parameters, parameters).
+    """
+    same = np.array([[p.quantity == q.quantity for q in space.parameters] for p in space.parameters])
+    return np.asarray(2 * np.linalg.inv(np.diag(usual**2) + same * MISMATCH**2))
 
 
 @dataclass(frozen=True)
@@ -187,7 +196,8 @@ def heavier(space: Space, every: Sensitivity) -> tuple[float, float] | None:
         return None
     mean = np.zeros(n + len(posed.rest))
     mean[[n + k for k in masses]] = [every.space.parameters[posed.rest[k]].scale / len(masses) for k in masses]
-    prior = np.diag(np.r_[np.ones(n) / MISMATCH**2, np.zeros(len(posed.rest))])
+    prior = np.zeros_like(posed.information)
+    prior[:n, :n] = _expected(space, np.full(n, MISMATCH))
     way = np.linalg.solve(posed.information + prior, mean)
     return float(-way @ posed.pull), float(np.sqrt(way @ mean))
 
@@ -200,7 +210,8 @@ def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[in
         rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
         if quantities.cause(quantity) is not None:
             # positions of servos do not tell masses from torques, so all of them may be off by a real mismatch
-            covariance[np.ix_(rows, rows)] += MISMATCH**2 if quantity == WEIGHT else SELDOM * WRONG**2
+            anywhere = {WEIGHT, *grown_with(chosen)}
+            covariance[np.ix_(rows, rows)] += MISMATCH**2 if quantity in anywhere else SELDOM * WRONG**2
     stood_for = {name for i in fitted for name in quantities.stood_for(space.names[i])}
     alone = {own[0] for own in members if len(own) == 1}
     still = [i for i, name in enumerate(space.names) if i in alone or name in stood_for]

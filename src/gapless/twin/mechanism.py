@@ -70,6 +70,8 @@ class Quantity:
     """Whether its rung puts something new into the model, which unmodelled coupling can mimic: it must gain more."""
     stands_for: tuple[str, ...] = ()
     """Quantities of the same joint that a fit to positions puts into this one: a gain has the motor's strength in it."""
+    scales: tuple[str, ...] = ()
+    """Quantities of the same joint that grow with this one, and are no better known: with a motor's strength its limit."""
     torque_only: bool = False
     """Whether it is fitted only where drives take torque: a position loop hides it."""
     shows: str = ""

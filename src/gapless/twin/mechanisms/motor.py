@@ -22,6 +22,7 @@ SUPPLIED = "the supply voltage or the temperature of the motors changed"
 STRENGTH = Quantity(
     "motor.strength",
     remedy="scale the drive's torque by {value}: check the gain kp that is set in it, then its torque constant and voltage",
+    scales=("motor.limit",),
     rungs=(DRIVE,),
     shows="a known extra mass or logged torque shows it",
     changes=SUPPLIED,
