@@ -188,11 +188,14 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
     Few large errors are taken for lost commands at first. If nothing else is left they are looked at: a cause that rarely
     shows, as a torque limit does, must explain most of them.
     """
+    loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
+    before = loose.again(fit)
+    rare = before.left >= RARELY * max(fit.left, enough)
     if fit.left > enough:
         near, ranked = refined(contest, compete(contest, fit, [c for c in contest.causes if c not in contest.arenas]))
         least = WORTH if contest.usual(fit).mean() > enough else RARELY_WORTH
-        # what the model has does not explain it: something new in it may; where replays are dear, after all else
-        if ranked[0].left > enough and not (contest.dear and _worth(near, fit, ranked[0], least)):
+        # what the model has does not explain it: something new in it may; where replays are dear, once and after all else
+        if ranked[0].left > enough and not (contest.dear and (rare or _worth(near, fit, ranked[0], least))):
             structures = compete(near, tolerances(near, near.again(fit)), list(contest.arenas)[1:])
             if structures and near.evidence(structures[0]) < near.evidence(ranked[0]):
                 near, ranked = refined(near, [*structures, *ranked])
@@ -203,9 +206,7 @@ def _another(contest: Contest, fit: Hypothesis, enough: float) -> tuple[Contest,
             near, ranked = refined(near, [ranked[1], ranked[0], *ranked[2:]])  # the runner-up had slopes that suited the first
         if _worth(near, fit, ranked[0], least):
             return near, ranked
-    loose = replace(contest, loose=LOOSE, outlier=LOOSE * contest.outlier)
-    before = loose.again(fit)
-    if before.left < RARELY * max(fit.left, enough):
+    if not rare:
         return contest, []
     loose, before = relinearised(loose, before)
     before = tolerances(loose, before)
