@@ -82,7 +82,7 @@ def _renewed(contest: Contest, fit: Hypothesis, numbers: list[int]) -> Array:
 
     All joints move at once: what the slopes so far say of the others' part in a column is taken off.
     """
-    out, affects = contest.slopes[:, numbers], contest.affects(local=True)[numbers]
+    out, affects = np.ascontiguousarray(contest.slopes[:, numbers]), contest.affects(local=True)[numbers]
     chosen = np.flatnonzero(affects.sum(axis=1) == 1)
     own, old, numbers = affects[chosen], out[:, chosen], [numbers[i] for i in chosen]
     colour = colouring(own).colour
@@ -92,8 +92,9 @@ def _renewed(contest: Contest, fit: Hypothesis, numbers: list[int]) -> Array:
     nearby[:, numbers] += moves
     made = np.array([f.residual for f in contest.replayed([((), x) for x in nearby])])
     surprise = made - fit.residual - moves @ old.T  # (replays, residuals)
-    mine = np.tile(own.T, (len(fit.residual) // len(contest.floor), 1))  # (residuals, variables)
-    out[:, chosen] += np.where(mine, surprise[colour].T / width, 0.0)
+    columns, mine = len(contest.floor), own.argmax(axis=1)
+    change = surprise.reshape(len(moves), -1, columns)[colour, :, mine].T / width  # (samples, variables)
+    out.reshape(-1, columns, len(affects))[:, mine, chosen] += change
     return out
 
 
