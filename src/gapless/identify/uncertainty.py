@@ -130,9 +130,9 @@ def _damping_as_stated(space: Space, centre: Array) -> Array:
 
 
 def _expected(space: Space, usual: Array) -> Array:
-    """How well fitted numbers are known before any log, as a precision: what each is off by, half all of its quantity are.
+    """The inverse covariance of fitted numbers before any log, of which half the variance is shared by all of a quantity.
 
-    Shape: (parameters, parameters).
+    Shape: (parameters, parameters). usual: how far each may be off, scaled.
     """
     same = np.array([[p.quantity == q.quantity for q in space.parameters] for p in space.parameters])
     return np.asarray(2 * np.linalg.inv(np.diag(usual**2) + same * MISMATCH**2))
@@ -206,11 +206,11 @@ def _allowed(every: Sensitivity, tolerated: Array, members: Sequence[Sequence[in
     """How far off everything may be that was not fitted, as a covariance; what a fitted number stands for cannot be."""
     space, covariance, fitted = every.space, np.diag(tolerated), {i for own in members for i in own}
     chosen = {space.parameters[i].quantity for i in fitted}
+    anywhere = {WEIGHT, *grown_with(chosen)}
     for quantity in {p.quantity for p in space.parameters} - chosen:
         rows = [i for i, p in enumerate(space.parameters) if p.quantity == quantity]
         if quantities.cause(quantity) is not None:
             # positions of servos do not tell masses from torques, so all of them may be off by a real mismatch
-            anywhere = {WEIGHT, *grown_with(chosen)}
             covariance[np.ix_(rows, rows)] += MISMATCH**2 if quantity in anywhere else SELDOM * WRONG**2
     stood_for = {name for i in fitted for name in quantities.stood_for(space.names[i])}
     alone = {own[0] for own in members if len(own) == 1}
